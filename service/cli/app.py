@@ -1,0 +1,69 @@
+"""Every command in one place, and what an error becomes: a line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from service import __version__
+from service.cli.analysts import analysts
+from service.cli.doctor import doctor
+from service.cli.embed import embed
+from service.cli.keys import keys
+from service.cli.psql import psql
+from service.cli.schema import migrate
+from service.cli.serving import run, serve
+from service.cli.settings import settings
+from service.cli.tenants import tenants
+from service.errors import ServiceError, SettingsError
+
+app = typer.Typer(
+    name="contextforge",
+    help="Hybrid retrieval on PostgreSQL: the service and its administration.",
+    no_args_is_help=True,
+    add_completion=False,
+    # Their tracebacks print local variables, passwords among them.
+    pretty_exceptions_enable=False,
+)
+for command in (run, serve, migrate, doctor, settings, embed):
+    app.command()(command)
+app.command(context_settings={"ignore_unknown_options": True})(psql)
+app.add_typer(tenants, name="tenants")
+app.add_typer(keys, name="keys")
+app.add_typer(analysts, name="analysts")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"contextforge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def describe(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Hybrid retrieval on PostgreSQL: the service and its administration."""
+
+
+def run_command_line(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit: 0 done, 1 refused or failed, 2 wrong usage or settings."""
+    # A terminated command still releases the embedded server.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+    try:
+        app(args=arguments, prog_name="contextforge")
+    except ServiceError as exc:
+        typer.echo(f"error: {exc}", err=True)
+        sys.exit(2 if isinstance(exc, SettingsError) else 1)
+
+
+def _leave(number: int, _: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)

@@ -1,0 +1,52 @@
+"""contextforge run and contextforge serve."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from service.db.database import Database, migrate_database, open_admin, open_database
+from service.settings import Settings, load_settings
+
+Host = Annotated[str | None, typer.Option(help="Address to listen on [CONTEXTFORGE_HOST].")]
+Port = Annotated[
+    int | None, typer.Option(min=1, max=65535, help="Port to listen on [CONTEXTFORGE_PORT].")
+]
+
+
+def run(host: Host = None, port: Port = None) -> None:
+    """Migrate where an administrator's URL is known, then serve: what `make run` does."""
+    settings = load_settings()
+    if settings.database_url is not None and settings.admin_database_url is not None:
+        with open_admin(settings) as admin:
+            service_url = settings.database_url.get_secret_value()
+            migrate_database(admin.engine, settings, service_url=service_url)
+    _serve(settings, host=host, port=port)
+
+
+def serve(host: Host = None, port: Port = None) -> None:
+    """Serve the HTTP API until stopped; an embedded database is migrated first."""
+    _serve(load_settings(), host=host, port=port)
+
+
+def _serve(settings: Settings, *, host: str | None, port: int | None) -> None:
+    import uvicorn
+
+    from service.api.app import create_app
+
+    # Opened here and not by the application: a refusal is one line then, not a traceback.
+    with open_database(settings) as database:
+        typer.echo(f"Database: {_describe(database)}", err=True)
+        uvicorn.run(
+            create_app(settings, database=database),
+            host=host or settings.contextforge_host,
+            port=port or settings.contextforge_port,
+            log_level=settings.contextforge_log_level,
+        )
+
+
+def _describe(database: Database) -> str:
+    if database.server is None:
+        return database.engine.url.render_as_string(hide_password=True)
+    return f"embedded PostgreSQL, its log is {database.server.log_file}"

@@ -1,0 +1,1 @@
+"""The gateway to PostgreSQL: engines, transactions, migrations, one function a SQL function."""

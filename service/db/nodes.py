@@ -1,0 +1,134 @@
+"""The write path: one Python function per SQL function, of the same name."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+
+import numpy as np
+from psycopg.types.json import Jsonb
+from sqlalchemy import Connection
+
+from service.errors import InvalidInput
+from service.types import (
+    DeletedNode,
+    LinkDraft,
+    NodeDraft,
+    UpsertedLink,
+    UpsertedNode,
+    Vector,
+)
+
+_NOTHING = "Nothing of this batch was stored."
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_NODE_KEYS = tuple(field.name for field in fields(NodeDraft))
+
+
+def upsert_nodes(
+    connection: Connection,
+    tenant_id: str,
+    *,
+    nodes: Sequence[NodeDraft],
+    embeddings: Sequence[Vector | None] | None = None,
+    dataset_name: str = "default",
+    embedder_version: str | None = None,
+) -> list[UpsertedNode]:
+    """Store a batch of nodes in the caller's transaction; nothing of it if anything is wrong."""
+    payload = [_node_json(place, node) for place, node in enumerate(nodes, start=1)]
+    vectors = None if embeddings is None else _check_embeddings(nodes, embeddings)
+    rows = connection.exec_driver_sql(
+        "select external_id, node_id, action"
+        " from public.upsert_nodes(%s, %s, %b::public.vector[], %s, %s)",
+        (tenant_id, Jsonb(payload), vectors, dataset_name, embedder_version),
+    )
+    return [UpsertedNode(*row) for row in rows]
+
+
+def delete_nodes(
+    connection: Connection,
+    tenant_id: str,
+    *,
+    external_ids: Sequence[str],
+    dataset_name: str = "default",
+) -> list[DeletedNode]:
+    """Delete nodes with everything below them; return what is gone."""
+    rows = connection.exec_driver_sql(
+        "select external_id, node_id from public.delete_nodes(%s, %s, %s)",
+        (tenant_id, list(external_ids), dataset_name),
+    )
+    return [DeletedNode(*row) for row in rows]
+
+
+def upsert_links(
+    connection: Connection,
+    tenant_id: str,
+    *,
+    links: Sequence[LinkDraft],
+    dataset_name: str = "default",
+) -> list[UpsertedLink]:
+    """Store a batch of links between nodes of one tenant; nothing of it if anything is wrong."""
+    payload = [_link_json(place, link) for place, link in enumerate(links, start=1)]
+    rows = connection.exec_driver_sql(
+        "select source_id, target_id, link_type, action from public.upsert_links(%s, %s, %s)",
+        (tenant_id, Jsonb(payload), dataset_name),
+    )
+    return [UpsertedLink(*row) for row in rows]
+
+
+def _node_json(place: int, node: NodeDraft) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for key in _NODE_KEYS:
+        value = getattr(node, key)
+        flaw = _find_flaw(value)
+        if flaw:
+            name = node.external_id.encode(errors="backslashreplace").decode()
+            raise InvalidInput(f'node {place} ("{name}") has {flaw} in its {key}.', hint=_NOTHING)
+        if value is not None and value != () and value != "":
+            values[key] = list(value) if key == "acl" else value
+    return values
+
+
+def _link_json(place: int, link: LinkDraft) -> dict[str, object]:
+    values = {key: value for key, value in asdict(link).items() if value is not None}
+    for key, value in values.items():
+        flaw = _find_flaw(value)
+        if flaw:
+            raise InvalidInput(f"link {place} has {flaw} in its {key}.", hint=_NOTHING)
+    return values
+
+
+def _find_flaw(value: object) -> str | None:
+    """Name what PostgreSQL's json cannot hold, wherever it hides in the value."""
+    if isinstance(value, str):
+        if "\x00" in value:
+            return "a NUL byte"
+        broken = not value.isascii() and _LONE_SURROGATE.search(value)
+        return "half of a surrogate pair" if broken else None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"the number {value}"
+    if isinstance(value, Mapping):
+        return _find_flaw([*value, *value.values()])
+    if isinstance(value, Sequence):
+        return next((flaw for each in value if (flaw := _find_flaw(each))), None)
+    return None
+
+
+def _check_embeddings(
+    nodes: Sequence[NodeDraft], embeddings: Sequence[Vector | None]
+) -> list[Vector | None]:
+    """Return the embeddings as float32, or name the first that no vector column can hold."""
+    if len(nodes) != len(embeddings):
+        raise InvalidInput(f"{len(nodes)} nodes came with {len(embeddings)} embeddings.")
+    vectors: list[Vector | None] = []
+    for place, (node, embedding) in enumerate(zip(nodes, embeddings, strict=True), start=1):
+        vector = None if embedding is None else np.asarray(embedding, dtype=np.float32)
+        if vector is not None and not (vector.ndim == 1 and vector.size and np.isfinite(vector).all()):
+            raise InvalidInput(
+                f'node {place} ("{node.external_id}") has an embedding with NaN, infinite or '
+                "no values.",
+                hint=_NOTHING,
+            )
+        vectors.append(vector)
+    return vectors

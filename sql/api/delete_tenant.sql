@@ -1,0 +1,32 @@
+create or replace function public.delete_tenant(tenant_id text)
+returns boolean
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    -- The profile goes first: from here on no write of this tenant passes require_tenants.
+    delete from contextforge.tenant_profiles as p where p.tenant_id = delete_tenant.tenant_id;
+    delete from contextforge.ann_nodes as x where x.tenant_id = delete_tenant.tenant_id;
+    delete from contextforge.search_nodes as s where s.tenant_id = delete_tenant.tenant_id;
+    delete from contextforge.postings as p where p.tenant_id = delete_tenant.tenant_id;
+    delete from contextforge.segments as s where s.tenant_id = delete_tenant.tenant_id;
+    delete from public.node_ranks as r where r.tenant_id = delete_tenant.tenant_id;
+    delete from public.node_links as l where l.tenant_id = delete_tenant.tenant_id;
+    delete from public.knowledge_nodes as n where n.tenant_id = delete_tenant.tenant_id;
+    delete from contextforge.api_keys as k
+    where k.tenant_ids = array[delete_tenant.tenant_id];
+    update contextforge.api_keys as k
+    set tenant_ids = array_remove(k.tenant_ids, delete_tenant.tenant_id)
+    where delete_tenant.tenant_id = any(k.tenant_ids);
+    delete from contextforge.tenants as t where t.tenant_id = delete_tenant.tenant_id;
+    return found;
+end
+$$;
+
+comment on function public.delete_tenant(text) is
+'Deletes a tenant with everything it has: nodes, links, statistics, grants, and keys that open '
+'nothing else. False if there was none.';
+
+revoke all on function public.delete_tenant(text) from public;

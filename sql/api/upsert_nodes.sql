@@ -1,0 +1,58 @@
+create or replace function public.upsert_nodes(
+    tenant_id text,
+    nodes jsonb,
+    embeddings vector [] default null,
+    dataset_name text default 'default',
+    embedder_version text default null
+)
+returns table (external_id text, node_id integer, action text)
+language plpgsql
+volatile
+set search_path = pg_catalog, public, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    drafts contextforge.node_draft[];
+    most_attempts constant integer := 5;
+begin
+    perform contextforge.require_tenants(array[upsert_nodes.tenant_id]);
+    perform contextforge.check_nodes(
+        nodes, embeddings,
+        contextforge.register_embedder(
+            upsert_nodes.tenant_id, upsert_nodes.embedder_version, embeddings
+        )
+    );
+    drafts := contextforge.draft_nodes(
+        upsert_nodes.tenant_id, upsert_nodes.dataset_name, nodes, embeddings,
+        upsert_nodes.embedder_version
+    );
+    if drafts is null then
+        return;
+    end if;
+
+    for attempt in 1 .. most_attempts loop
+        begin
+            return query select w.external_id, w.node_id, w.action
+                from contextforge.write_nodes(drafts) as w;
+            return;
+        exception
+            when serialization_failure then
+                if attempt = most_attempts then
+                    raise;
+                end if;
+        end;
+    end loop;
+end
+$$;
+
+comment on function public.upsert_nodes(text, jsonb, vector [], text, text) is
+'Stores a batch of nodes of one tenant and dataset in one transaction: nodes, vectors, postings '
+'and statistics. A node is known by its external_id; what is unchanged costs a comparison. '
+'Each json object has external_id and node_type, and may have title, summary, content, metadata, '
+'parent (external_id) or parent_id, section_path, order_index, header, doc_title, url, lang, '
+'space_id, acl, token_count, searchable. embeddings[i] belongs to nodes[i]. Returns external_id, '
+'node_id and action (added, changed, unchanged).';
+
+revoke all on function public.upsert_nodes(text, jsonb, vector [], text, text) from public;
+grant execute on function public.upsert_nodes(text, jsonb, vector [], text, text)
+to contextforge_api;

@@ -1,0 +1,21 @@
+create or replace function contextforge.search_settings()
+returns table (
+    embedding_dim integer, exact_limit integer, ann_method text, ann_search_effort integer
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select i.embedding_dim, i.exact_limit, i.ann_method, i.ann_search_effort
+    from contextforge.installation as i
+$$;
+
+comment on function contextforge.search_settings() is
+'What this installation searches with: stored dimension, up to how many rows the vector leg '
+'scans exactly, and the kind and effort of its ANN index.';
+
+revoke all on function contextforge.search_settings() from public;
+grant execute on function contextforge.search_settings()
+to contextforge_api, contextforge_analyst;
