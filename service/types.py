@@ -122,3 +122,60 @@ class Caller:
     tenant_ids: tuple[str, ...]
     scopes: tuple[str, ...]
     acl_groups: tuple[str, ...]
+
+
+Fusion = Literal["rrf", "convex"]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFilters:
+    """What a search keeps beyond its tenants, node types and dataset."""
+
+    lang: str | None = None
+    space_id: str | None = None
+    docs: Sequence[str] = ()
+    acl_groups: Sequence[str] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A node that was found: BM25, raw cosine, and the fused score in [0, 1]."""
+
+    node_id: int
+    bm25_score: float
+    vector_score: float | None
+    combined_score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredNode:
+    """A node with the one score of the leg that found it."""
+
+    node_id: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedHit:
+    """A hit with its reasons: ranks in both legs, each term's part of BM25, relevance and band."""
+
+    node_id: int
+    bm25_rank: int | None
+    vector_rank: int | None
+    bm25_score: float
+    vector_score: float | None
+    combined_score: float
+    relevance: float
+    band: str
+    terms: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchExplanation:
+    """An explained search: its hits, the path of the vector leg, and why there are not more."""
+
+    hits: tuple[ExplainedHit, ...]
+    vector_path: str | None
+    vector_rows: int | None
+    shortfall: str | None

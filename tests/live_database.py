@@ -1,4 +1,4 @@
-"""Real databases for tests: one server a worker and version, a migrated template, a clone a test."""
+"""Real databases for tests: a server a worker and version, a migrated template, a clone a test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ THROWAWAY = {
 
 @dataclass(frozen=True, slots=True)
 class LiveDatabase:
-    """One database of a running server, with an engine for administration and one for the service."""
+    """One database of a running server, with an engine for the administrator and the service."""
 
     name: str
     server: EmbeddedServer

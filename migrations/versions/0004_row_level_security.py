@@ -1,7 +1,8 @@
 """Who may see what: forced row-level security on every tenant table, failing closed.
 
-The policy shapes matter: `= any(<array computed once>)` keeps the index, `in (select ...)` does not.
-The tenant setting counts only for members of contextforge_api, since anyone can SET a variable.
+The policy shapes matter: `= any(<array>)` keeps the index, `in (select ...)` does not, and only
+as a sub-select is the array computed once and not for every row (docs/decisions/0003).
+The tenant setting counts only for members of contextforge_api: anyone can SET a variable.
 """
 
 from alembic import op
@@ -21,9 +22,9 @@ TENANT_TABLES = (
 )
 SEQUENCES = ("contextforge.node_ids", "contextforge.doc_ids", "contextforge.segment_ids")
 
-API_TENANTS = (
-    "tenant_id = any(string_to_array(nullif(current_setting('app.tenant_ids', true), ''), ','))"
-)
+API_TENANTS = """tenant_id = any((
+    select string_to_array(nullif(current_setting('app.tenant_ids', true), ''), ',')
+)::text[])"""
 ANALYST_TENANTS = "tenant_id = any(array(select g.tenant_id from contextforge.granted_tenants g))"
 
 
@@ -48,8 +49,12 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    for sequence in SEQUENCES:
+        op.execute(f"revoke usage on sequence {sequence} from contextforge_api")
     for table in TENANT_TABLES:
+        # The grants go with the policies: without them, they would open every row.
         op.execute(f"""
+            revoke all on {table} from contextforge_api, contextforge_analyst;
             drop policy analyst_tenants on {table};
             drop policy api_tenants on {table};
             drop policy owner_all on {table};

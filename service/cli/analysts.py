@@ -6,14 +6,10 @@ from typing import Annotated
 
 import typer
 
+from service.cli.administration import administer
 from service.cli.output import AsJson, Yes, print_rows
 from service.cli.tenants import TenantId
-from service.db import registry
-from service.db.database import open_admin
-from service.db.engine import owner_transaction
 from service.errors import NotFound
-from service.settings import load_settings
-from service.types import AnalystGrant
 
 analysts = typer.Typer(help="Database roles that may read tenants by SQL.", no_args_is_help=True)
 
@@ -23,10 +19,9 @@ RoleName = Annotated[str, typer.Argument(metavar="ROLE", help="A role of the dat
 @analysts.command("grant")
 def grant_tenant(role_name: RoleName, tenant_id: TenantId) -> None:
     """Let a database role read a tenant."""
-    with (
-        open_admin(load_settings()) as admin,
-        owner_transaction(admin.engine) as connection,
-    ):
+    from service.db import registry
+
+    with administer() as connection:
         new = registry.grant_tenant(connection, role_name, tenant_id)
     typer.echo(f"Role {role_name} {'may now read' if new else 'could read already'} {tenant_id}.")
 
@@ -34,12 +29,11 @@ def grant_tenant(role_name: RoleName, tenant_id: TenantId) -> None:
 @analysts.command("revoke")
 def revoke_tenant(role_name: RoleName, tenant_id: TenantId, yes: Yes = False) -> None:
     """Take a tenant from a database role."""
+    from service.db import registry
+
     if not yes:
         typer.confirm(f"Take tenant {tenant_id} from role {role_name}?", abort=True)
-    with (
-        open_admin(load_settings()) as admin,
-        owner_transaction(admin.engine) as connection,
-    ):
+    with administer() as connection:
         if not registry.revoke_tenant(connection, role_name, tenant_id):
             raise NotFound(f'Role "{role_name}" has no grant for tenant "{tenant_id}".')
     typer.echo(f"Role {role_name} may no longer read {tenant_id}.")
@@ -48,9 +42,9 @@ def revoke_tenant(role_name: RoleName, tenant_id: TenantId, yes: Yes = False) ->
 @analysts.command("list")
 def list_grants(as_json: AsJson = False) -> None:
     """List which role may read which tenant."""
-    with (
-        open_admin(load_settings()) as admin,
-        owner_transaction(admin.engine) as connection,
-    ):
+    from service.db import registry
+    from service.types import AnalystGrant
+
+    with administer() as connection:
         rows = registry.list_grants(connection)
     print_rows(rows, AnalystGrant, as_json=as_json)

@@ -53,17 +53,29 @@ def describe(
     """Hybrid retrieval on PostgreSQL: the service and its administration."""
 
 
+class _Terminated(SystemExit):
+    """Unwinds the command that a signal ends."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.number = number
+
+
 def run_command_line(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 refused or failed, 2 wrong usage or settings."""
     # A terminated command still releases the embedded server.
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave)
+        signal.signal(number, _terminate)
     try:
         app(args=arguments, prog_name="contextforge")
     except ServiceError as exc:
         typer.echo(f"error: {exc}", err=True)
         sys.exit(2 if isinstance(exc, SettingsError) else 1)
+    except _Terminated as exc:
+        # Ends as the signal would have ended it: supervisors take that for a clean stop.
+        signal.signal(exc.number, signal.SIG_DFL)
+        signal.raise_signal(exc.number)
 
 
-def _leave(number: int, _: FrameType | None) -> NoReturn:
-    sys.exit(128 + number)
+def _terminate(number: int, _: FrameType | None) -> NoReturn:
+    raise _Terminated(number)

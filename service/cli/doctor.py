@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 
 from service.cli.output import AsJson, print_json
-from service.db.database import open_admin
-from service.db.doctor import Check, examine
-from service.settings import load_settings
+
+if TYPE_CHECKING:
+    from service.db.doctor import Check
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Check versions, roles, row-level security, migrations and statistics; exit 1 if any failed."""
+    """Check versions, roles, row-level security, migrations and statistics; exit 1 if one fails."""
+    from service.db.database import open_admin
+    from service.db.doctor import examine
+    from service.settings import load_settings
+
     settings = load_settings()
     with open_admin(settings) as admin:
         checks = examine(admin, settings)

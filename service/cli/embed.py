@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from service.cli.output import AsJson, print_json
-from service.settings import load_settings
 
 
 def embed(
@@ -19,6 +18,7 @@ def embed(
 ) -> None:
     """Print the embedding of a question as pgvector reads it: [0.1,...]."""
     from service.embedding import load_embedder
+    from service.settings import load_settings
 
     embedder = load_embedder(model or load_settings().embedding_model)
     vector = embedder.embed_query(text)

@@ -9,13 +9,9 @@ from typing import Annotated
 
 import typer
 
+from service.cli.administration import administer
 from service.cli.output import AsJson, Yes, print_json, print_rows
-from service.db import registry
-from service.db.database import open_admin
-from service.db.engine import owner_transaction
 from service.errors import NotFound
-from service.settings import load_settings
-from service.types import ApiKey
 
 keys = typer.Typer(
     help="API keys: who may call the service for which tenants.", no_args_is_help=True
@@ -42,10 +38,12 @@ def parse_expiry(text: str) -> datetime:
 @keys.command("create")
 def create_key(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
+    *,
     tenant: Annotated[list[str], typer.Option(help="A tenant it opens; may be repeated.")],
-    scope: Annotated[list[str], typer.Option(help="search, ingest or admin; may be repeated.")] = [
-        "search"
-    ],  # noqa: B006 (typer copies it)
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="search, ingest or admin; may be repeated.", show_default="search"),
+    ] = None,
     group: Annotated[
         list[str] | None, typer.Option(help="A group its holder is in, for acl; may be repeated.")
     ] = None,
@@ -55,16 +53,15 @@ def create_key(
     as_json: AsJson = False,
 ) -> None:
     """Create a key and print it, this once: only its hash is stored."""
+    from service.db import registry
+
     expires_at = parse_expiry(expires) if expires else None
-    with (
-        open_admin(load_settings()) as admin,
-        owner_transaction(admin.engine) as connection,
-    ):
+    with administer() as connection:
         created = registry.create_key(
             connection,
             name,
             tenant_ids=tenant,
-            scopes=scope,
+            scopes=scope or ["search"],
             acl_groups=group or (),
             expires_at=expires_at,
         )
@@ -78,10 +75,10 @@ def create_key(
 @keys.command("list")
 def list_keys(as_json: AsJson = False) -> None:
     """List the keys, without their secrets."""
-    with (
-        open_admin(load_settings()) as admin,
-        owner_transaction(admin.engine) as connection,
-    ):
+    from service.db import registry
+    from service.types import ApiKey
+
+    with administer() as connection:
         rows = registry.list_keys(connection)
     print_rows(rows, ApiKey, as_json=as_json)
 
@@ -92,12 +89,11 @@ def revoke_key(
     yes: Yes = False,
 ) -> None:
     """Make a key useless from now on."""
+    from service.db import registry
+
     if not yes:
         typer.confirm(f"Revoke key {key_id}?", abort=True)
-    with (
-        open_admin(load_settings()) as admin,
-        owner_transaction(admin.engine) as connection,
-    ):
+    with administer() as connection:
         if not registry.revoke_key(connection, key_id):
             raise NotFound(f'There is no key "{key_id}".', hint="See: contextforge keys list")
     typer.echo(f"Key {key_id} is revoked.")

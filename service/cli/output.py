@@ -28,9 +28,9 @@ def print_rows(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD)
-    for field in fields(kind):
-        table.add_column(field.name.replace("_", " "), overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, field in enumerate(fields(kind)):
+        table.add_column(field.name.replace("_", " "), overflow="fold", no_wrap=place == 0)
     for row in rows:
         table.add_row(*(_show(getattr(row, field.name)) for field in fields(kind)))
     Console(markup=False, highlight=False).print(table)

@@ -6,15 +6,15 @@ import os
 import shutil
 import signal
 import subprocess
-from typing import Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from service.db.database import Database, open_admin, open_database
-from service.db.engine import tenant_transaction
 from service.errors import InvalidInput
-from service.settings import load_settings
+
+if TYPE_CHECKING:
+    from service.db.database import Database
 
 
 def psql(
@@ -30,6 +30,9 @@ def psql(
     """Open psql on the database, in the role and with the tenant that are asked for."""
     if [tenant is not None, as_role is not None, admin].count(True) != 1:
         raise typer.BadParameter("give one of --tenant TENANT, --as ROLE and --admin")
+    from service.db.database import open_admin, open_database
+    from service.settings import load_settings
+
     settings = load_settings()
     options = ""
     with open_database(settings) if tenant is not None else open_admin(settings) as database:
@@ -43,6 +46,8 @@ def psql(
 
 
 def _require_tenant(database: Database, tenant: str) -> None:
+    from service.db.engine import tenant_transaction
+
     with tenant_transaction(database.engine, [tenant]) as connection:
         connection.exec_driver_sql("select contextforge.require_tenants(%s)", ([tenant],))
 
@@ -52,6 +57,8 @@ def _escape(value: str) -> str:
 
 
 def _run_psql(database: Database, options: str, arguments: list[str]) -> int:
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
     known = conninfo_to_dict(database.url)
     # In the environment and not among the arguments, which every user of the machine can read.
     password = known.pop("password", None)
@@ -60,16 +67,15 @@ def _run_psql(database: Database, options: str, arguments: list[str]) -> int:
     command = [_find_psql(database), "-d", make_conninfo("", **known), *arguments]
     database.engine.dispose()
     # Ctrl-C belongs to psql. A child rather than exec: the embedded server is held meanwhile.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, _ignore)
     try:
-        with subprocess.Popen(
-            command,
-            env=environment,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, before),  # noqa: PLW1509 (one thread)
-        ) as process:
-            return process.wait()
+        return subprocess.call(command, env=environment)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _ignore(number: int, _: FrameType | None) -> None:
+    """Do nothing; unlike SIG_IGN this is not inherited by the child."""
 
 
 def _find_psql(database: Database) -> str:

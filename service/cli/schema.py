@@ -6,10 +6,6 @@ from typing import Annotated
 
 import typer
 
-from service.db.database import find_service_url, migrate_database, open_admin
-from service.db.migrate import print_migration
-from service.settings import load_settings
-
 
 def migrate(
     sql: Annotated[
@@ -17,6 +13,10 @@ def migrate(
     ] = False,
 ) -> None:
     """Bring the database to the newest schema and functions; again changes nothing."""
+    from service.db.database import find_service_url, migrate_database, open_admin
+    from service.db.migrate import print_migration
+    from service.settings import load_settings
+
     settings = load_settings()
     if sql:
         typer.echo(print_migration(settings.embedding_dim), nl=False)

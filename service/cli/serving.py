@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.db.database import Database, migrate_database, open_admin, open_database
-from service.settings import Settings, load_settings
+if TYPE_CHECKING:
+    from service.db.database import Database
+    from service.settings import Settings
 
 Host = Annotated[str | None, typer.Option(help="Address to listen on [CONTEXTFORGE_HOST].")]
 Port = Annotated[
@@ -17,6 +18,9 @@ Port = Annotated[
 
 def run(host: Host = None, port: Port = None) -> None:
     """Migrate where an administrator's URL is known, then serve: what `make run` does."""
+    from service.db.database import migrate_database, open_admin
+    from service.settings import load_settings
+
     settings = load_settings()
     if settings.database_url is not None and settings.admin_database_url is not None:
         with open_admin(settings) as admin:
@@ -27,6 +31,8 @@ def run(host: Host = None, port: Port = None) -> None:
 
 def serve(host: Host = None, port: Port = None) -> None:
     """Serve the HTTP API until stopped; an embedded database is migrated first."""
+    from service.settings import load_settings
+
     _serve(load_settings(), host=host, port=port)
 
 
@@ -34,6 +40,7 @@ def _serve(settings: Settings, *, host: str | None, port: int | None) -> None:
     import uvicorn
 
     from service.api.app import create_app
+    from service.db.database import open_database
 
     # Opened here and not by the application: a refusal is one line then, not a traceback.
     with open_database(settings) as database:

@@ -6,13 +6,9 @@ from typing import Annotated
 
 import typer
 
+from service.cli.administration import administer
 from service.cli.output import AsJson, Yes, print_rows
-from service.db import registry
-from service.db.database import open_admin
-from service.db.engine import owner_transaction
 from service.errors import NotFound
-from service.settings import load_settings
-from service.types import Tenant
 
 tenants = typer.Typer(help="The tenants of this database.", no_args_is_help=True)
 
@@ -28,10 +24,9 @@ def create_tenant(
     ] = "en",
 ) -> None:
     """Create a tenant; one that exists stays as it is."""
-    with (
-        open_admin(load_settings()) as admin,
-        owner_transaction(admin.engine) as connection,
-    ):
+    from service.db import registry
+
+    with administer() as connection:
         new = registry.create_tenant(connection, tenant_id, display_name=name, lang=lang)
     typer.echo(f"Tenant {tenant_id} {'is created' if new else 'was there already'}.")
 
@@ -39,10 +34,10 @@ def create_tenant(
 @tenants.command("list")
 def list_tenants(as_json: AsJson = False) -> None:
     """List the tenants and how many nodes each has."""
-    with (
-        open_admin(load_settings()) as admin,
-        owner_transaction(admin.engine) as connection,
-    ):
+    from service.db import registry
+    from service.types import Tenant
+
+    with administer() as connection:
         rows = registry.list_tenants(connection)
     print_rows(rows, Tenant, as_json=as_json)
 
@@ -50,12 +45,11 @@ def list_tenants(as_json: AsJson = False) -> None:
 @tenants.command("delete")
 def delete_tenant(tenant_id: TenantId, yes: Yes = False) -> None:
     """Delete a tenant with its nodes, grants, and the keys that open nothing else."""
+    from service.db import registry
+
     if not yes:
         typer.confirm(f"Delete tenant {tenant_id} with everything it has?", abort=True)
-    with (
-        open_admin(load_settings()) as admin,
-        owner_transaction(admin.engine) as connection,
-    ):
+    with administer() as connection:
         if not registry.delete_tenant(connection, tenant_id):
             raise NotFound(f'There is no tenant "{tenant_id}".')
     typer.echo(f"Tenant {tenant_id} is deleted.")

@@ -21,7 +21,7 @@ from service.settings import Settings
 DATABASE = "contextforge"
 SERVICE_LOGIN = "contextforge_service"
 
-_PREFIX = re.compile(r"^(?:- host: .*?: )?(?:connection failed: |connection is bad: )?")
+_ATTEMPT = re.compile(r"connection (?:failed|is bad): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def open_database(settings: Settings) -> Iterator[Database]:
 
 @contextmanager
 def open_admin(settings: Settings, *, migrated: bool = True) -> Iterator[Database]:
-    """Open the database for administration; an embedded one is migrated first unless told not to."""
+    """Open the database for administration; an embedded one is migrated first if so asked."""
     if settings.database_url is not None and settings.admin_database_url is None:
         raise SettingsError(
             "This needs an administrator: DATABASE_URL is set, but ADMIN_DATABASE_URL is not.",
@@ -85,7 +85,7 @@ def find_service_url(settings: Settings, server: EmbeddedServer | None) -> str |
     """Return the URL the service uses, None where only the administrator's is known."""
     if server is not None:
         return server.url(SERVICE_LOGIN, DATABASE)
-    return settings.database_url and settings.database_url.get_secret_value()
+    return None if settings.database_url is None else settings.database_url.get_secret_value()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,5 @@ def _reach(engine: Engine, setting: str) -> None:
 
 def _shorten(message: str) -> str:
     """Return the last attempt's reason, without the driver's advice, as the end of a sentence."""
-    lines = [line.strip() for line in message.splitlines()]
-    reasons = [
-        line for line in lines if line and not line.startswith(("Is the server", "Multiple"))
-    ]
-    return f"{_PREFIX.sub('', reasons[-1]).rstrip('.')}."
+    reason = _ATTEMPT.split(" ".join(message.split()))[-1]
+    return f"{reason.split(' Is the server running')[0].rstrip('.')}."

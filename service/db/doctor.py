@@ -253,9 +253,9 @@ def _check_analysts(connection: Connection, _: Settings) -> Check:
     grants = list_grants(connection)
     gone = sorted({grant.role_name for grant in grants if not grant.role_exists})
     if gone:
-        detail = f"Grants to roles that are gone, and that a new role of the name would get: {_join(gone)}."
+        detail = f"A new role of the name would get the grants of these, now gone: {_join(gone)}."
         return Check("analysts", "warning", detail, "contextforge analysts revoke ROLE TENANT")
-    return Check("analysts", "ok", f"{len(grants)} grants, every role exists.")
+    return Check("analysts", "ok", f"Grants: {len(grants)}; every role exists.")
 
 
 # --- the data -----------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-from sqlalchemy.exc import DBAPIError, TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from service.errors import (
     Conflict,
@@ -66,7 +67,8 @@ def _translate(exc: BaseException | None) -> ServiceError:
         return ServiceError(f"The database driver failed: {exc}")
     state = exc.sqlstate or _guess_state(exc)
     error = _BY_STATE.get(state) or _BY_CLASS.get(state[:2], ServiceError)
-    message = exc.diag.message_primary or str(exc).strip() or type(exc).__name__
+    # The client library breaks its own messages into lines.
+    message = exc.diag.message_primary or " ".join(str(exc).split()) or type(exc).__name__
     return error(_sentence(message), hint=exc.diag.message_hint or _HINTS.get(error))
 
 

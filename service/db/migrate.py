@@ -202,7 +202,7 @@ def _drop_functions(connection: Connection) -> None:
         f" where pg_get_userbyid(p.proowner) = '{OWNER}'"
     ).scalars()
     for name in names.all():
-        connection.exec_driver_sql(f"drop function {name} cascade")
+        connection.exec_driver_sql(f"drop function if exists {name} cascade")
 
 
 def _run_script(connection: Connection, script: str) -> None:

@@ -85,7 +85,7 @@ def _node_json(place: int, node: NodeDraft) -> dict[str, object]:
         if flaw:
             name = node.external_id.encode(errors="backslashreplace").decode()
             raise InvalidInput(f'node {place} ("{name}") has {flaw} in its {key}.', hint=_NOTHING)
-        if value is not None and value != () and value != "":
+        if value is not None and value not in ((), ""):
             values[key] = list(value) if key == "acl" else value
     return values
 
@@ -123,8 +123,11 @@ def _check_embeddings(
         raise InvalidInput(f"{len(nodes)} nodes came with {len(embeddings)} embeddings.")
     vectors: list[Vector | None] = []
     for place, (node, embedding) in enumerate(zip(nodes, embeddings, strict=True), start=1):
-        vector = None if embedding is None else np.asarray(embedding, dtype=np.float32)
-        if vector is not None and not (vector.ndim == 1 and vector.size and np.isfinite(vector).all()):
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, see below
+            vector = None if embedding is None else np.asarray(embedding, dtype=np.float32)
+        if vector is not None and not (
+            vector.ndim == 1 and vector.size and np.isfinite(vector).all()
+        ):
             raise InvalidInput(
                 f'node {place} ("{node.external_id}") has an embedding with NaN, infinite or '
                 "no values.",

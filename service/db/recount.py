@@ -35,23 +35,35 @@ class SegmentLoad:
 # Each is one statement, hence one snapshot: writers in between cannot make a false difference.
 _TOTALS = """
     with stored as (
-        select tenant_id, sum(documents) as documents, sum(total_length) as length
+        select
+            tenant_id, sum(documents) as documents, sum(total_length) as length,
+            sum(live_postings) as live_postings
         from contextforge.segments
         group by tenant_id
     ),
 
-    live as (
+    searched as (
         select tenant_id, count(*) as documents, sum(text_length) as length
         from contextforge.search_nodes
+        group by tenant_id
+    ),
+
+    texts as (
+        select tenant_id, sum(length(searchable_text)) as live_postings
+        from public.knowledge_nodes
         group by tenant_id
     )
 
     select tenant_id, figure.what, figure.stored::bigint, figure.recounted::bigint
-    from stored full join live using (tenant_id)
+    from stored full join searched using (tenant_id) full join texts using (tenant_id)
     cross join lateral (
         values
-            ('documents', coalesce(stored.documents, 0), coalesce(live.documents, 0)),
-            ('total length', coalesce(stored.length, 0), coalesce(live.length, 0))
+            ('documents', coalesce(stored.documents, 0), coalesce(searched.documents, 0)),
+            ('total length', coalesce(stored.length, 0), coalesce(searched.length, 0)),
+            (
+                'postings said to be live', coalesce(stored.live_postings, 0),
+                coalesce(texts.live_postings, 0)
+            )
     ) as figure (what, stored, recounted)
     where figure.stored <> figure.recounted
     order by 1, 2
@@ -129,21 +141,9 @@ _PARENTS = """
 """
 
 _LOADS = """
-    with stored as (
-        select tenant_id, count(*) as segments, sum(postings) as postings
-        from contextforge.segments
-        group by tenant_id
-    ),
-
-    live as (
-        select tenant_id, sum(length(searchable_text)) as postings
-        from public.knowledge_nodes
-        group by tenant_id
-    )
-
-    select
-        tenant_id, stored.segments, stored.postings::bigint, coalesce(live.postings, 0)::bigint
-    from stored left join live using (tenant_id)
+    select tenant_id, count(*), sum(postings)::bigint, sum(live_postings)::bigint
+    from contextforge.segments
+    group by tenant_id
     order by tenant_id
 """
 

@@ -69,7 +69,7 @@ def check_revision(connection: Connection) -> None:
     head = head_revision()
     if found != head:
         raise DatabaseUnsuitable(
-            f"This database is at migration {found}, and this version of ContextForge needs {head}.",
+            f"This database is at migration {found}, this version of ContextForge needs {head}.",
             hint=f"{_MIGRATE} (or, if the database is the newer one, install its version).",
         )
 
@@ -107,7 +107,10 @@ def list_tenant_tables(connection: Connection) -> list[TenantTable]:
     """
     values = (list(REGISTRY_TABLES), list(PUBLIC_TABLES), OWNER)
     rows = connection.exec_driver_sql(statement, values)
-    return [TenantTable(*facts, tuple(policies)) for *facts, policies in rows]
+    return [
+        TenantTable(name, owner, owned_by_login, forced, tuple(policies))
+        for name, owner, owned_by_login, forced, policies in rows
+    ]
 
 
 def _read_login(connection: Connection) -> _Login:

@@ -7,6 +7,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
 set work_mem = '64MB'
+set enable_nestloop = off
 as $$
 #variable_conflict use_column
 declare

@@ -14,6 +14,7 @@ as $$
 declare
     drafts contextforge.node_draft[];
     most_attempts constant integer := 5;
+    broken_key text;
 begin
     perform contextforge.require_tenants(array[upsert_nodes.tenant_id]);
     perform contextforge.check_nodes(
@@ -36,8 +37,11 @@ begin
                 from contextforge.write_nodes(drafts) as w;
             return;
         exception
-            when serialization_failure then
-                if attempt = most_attempts then
+            -- A parent of this batch that another transaction adds or deletes meanwhile breaks the
+            -- foreign key; a parent that is not there at all is no constraint's finding, but ours.
+            when serialization_failure or deadlock_detected or foreign_key_violation then
+                get stacked diagnostics broken_key = constraint_name;
+                if attempt = most_attempts or (sqlstate = '23503' and broken_key = '') then
                     raise;
                 end if;
         end;

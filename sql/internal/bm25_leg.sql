@@ -13,6 +13,8 @@ parallel safe
 set search_path = pg_catalog, public, pg_temp
 set plan_cache_mode = force_custom_plan
 set work_mem = '64MB'
+-- Array lengths are unknown to the planner: without this it sorts all postings to group them.
+set enable_sort = off
 as $$
 #variable_conflict use_column
 declare

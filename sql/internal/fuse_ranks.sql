@@ -15,8 +15,8 @@ set search_path = pg_catalog, pg_temp
 as $$
     select
         node_id, k.place::integer, v.place::integer,
-        coalesce(bm25_weight / (rrf_k + k.place), 0)
-        + coalesce(vector_weight / (rrf_k + v.place), 0)
+        coalesce(bm25_weight * ((rrf_k + 1::double precision) / (rrf_k + k.place)), 0)
+        + coalesce(vector_weight * ((rrf_k + 1::double precision) / (rrf_k + v.place)), 0)
     from unnest(keyword_ids) with ordinality as k (node_id, place)
     full join unnest(vector_ids) with ordinality as v (node_id, place) using (node_id)
 $$;
@@ -24,8 +24,8 @@ $$;
 comment on function contextforge.fuse_ranks(
     integer [], integer [], double precision, double precision, integer
 ) is
-'Weighted reciprocal rank fusion: weight / (rrf_k + rank) summed over the lists that hold a node, '
-'ranks from 1.';
+'Weighted reciprocal rank fusion: weight * (rrf_k + 1) / (rrf_k + rank) summed over the lists that '
+'hold a node, ranks from 1: the first rank gives the weight itself, without a rounding error.';
 
 revoke all on function contextforge.fuse_ranks(
     integer [], integer [], double precision, double precision, integer

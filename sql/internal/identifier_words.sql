@@ -7,11 +7,11 @@ set search_path = pg_catalog, pg_temp
 as $$
     -- The cheap test keeps prose away from the costly pattern. Each hump has two characters or
     -- more, so mRNA and pH stay whole. Underscores need nothing: the parser splits there.
-    select case when $1 ~ '[a-z0-9][A-Z]|[A-Z][A-Z][a-z]' then (
+    select case when $1 ~ '[a-z0-9][A-Z]|[A-Z][A-Z][a-z]{2}' then (
         select string_agg(
             regexp_replace(
                 regexp_replace(found.identifier, '([a-z0-9])([A-Z])', '\1 \2', 'g'),
-                '([A-Z])([A-Z][a-z])', '\1 \2', 'g'
+                '([A-Z])([A-Z][a-z]{2})', '\1 \2', 'g'
             ),
             ' ' order by found.identifier
         )
@@ -19,8 +19,8 @@ as $$
             select distinct m[1] as identifier
             from regexp_matches(
                 $1,
-                '(?:\m|(?<=_))((?:[A-Z]?[a-z][a-z0-9]+|[A-Z]{2,}(?=[A-Z][a-z]))'
-                '(?:[A-Z][a-z0-9]+|[A-Z]{2,}(?![a-z]))+)',
+                '(?:\m|(?<=_))((?:[A-Z]?[a-z][a-z0-9]+|[A-Z]{2,}(?=[A-Z][a-z]{2}))'
+                '(?:[A-Z][a-z0-9]+|[A-Z]{2,}(?![a-z]))+)(?![A-Za-z0-9])',
                 'g'
             ) as m
         ) as found

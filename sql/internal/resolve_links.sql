@@ -12,6 +12,7 @@ returns table (
 )
 language plpgsql
 stable
+parallel safe
 set search_path = pg_catalog, public, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$

@@ -111,7 +111,7 @@ begin
         select
             s.*,
             case fusion
-                when 'rrf' then s.rank_score * (rrf_k + 1) / (wb + wv)
+                when 'rrf' then s.rank_score / (wb + wv)
                 else (
                     coalesce(wb * s.keyword_score / nullif(max(s.keyword_score) over (), 0), 0)
                     + coalesce(

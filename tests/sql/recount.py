@@ -26,7 +26,8 @@ def recount(connection: Connection, tenant: str) -> Statistics:
         select
             count(*),
             coalesce(sum((
-                select sum(coalesce(cardinality(u.positions), 1)) from unnest(n.searchable_text) as u
+                select sum(coalesce(cardinality(u.positions), 1))
+                from unnest(n.searchable_text) as u
             )), 0)
         from public.knowledge_nodes as n
         where n.tenant_id = %s and n.searchable_text is not null
@@ -42,7 +43,7 @@ def recount(connection: Connection, tenant: str) -> Statistics:
         """,
         (tenant,),
     )
-    return Statistics(documents, int(total_length), {lexeme: n for lexeme, n in frequencies})
+    return Statistics(documents, int(total_length), dict(map(tuple, frequencies)))
 
 
 def read_statistics(connection: Connection, tenant: str) -> Statistics:
@@ -79,9 +80,9 @@ def find_wrong_postings(connection: Connection, tenant: str) -> list[tuple[objec
 
             wanted as (
                 select
-                    live.doc_id, u.lexeme, coalesce(cardinality(u.positions), 1) as tf,
-                    sum(coalesce(cardinality(u.positions), 1)) over (partition by live.doc_id) as len
-                from live, unnest(live.searchable_text) as u
+                    live.doc_id, u.lexeme, p.tf, sum(p.tf) over (partition by live.doc_id) as len
+                from live, unnest(live.searchable_text) as u,
+                    lateral (select coalesce(cardinality(u.positions), 1) as tf) as p
             ),
 
             kept as (

@@ -49,8 +49,8 @@ def test_a_deleted_node_is_gone_from_every_table_and_the_statistics(
         for table in ("knowledge_nodes", "node_ranks", "contextforge.search_nodes"):
             left = connection.exec_driver_sql(f"select node_id from {table}").scalars().all()
             assert left == [made[1].node_id]
-        left = connection.exec_driver_sql("select node_id from contextforge.ann_nodes").scalars()
-        assert left.all() == [made[1].node_id]
+        indexed = connection.exec_driver_sql("select node_id from contextforge.ann_nodes").scalars()
+        assert indexed.all() == [made[1].node_id]
         assert read_statistics(connection, tenant).frequencies == {"red": 1, "pear": 1}
     assert_consistent(database, tenant)
 
