@@ -76,11 +76,10 @@ def load_corpus(data: Path, *, seed: int) -> Corpus:
 
 def normalised(rows: NDArray[np.floating]) -> Matrix:
     """Rows of length one."""
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    unit: Matrix = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return unit
 
 
-def _project(
-    vectors: Matrix, projection: NDArray[np.floating], rng: np.random.Generator
-) -> Matrix:
+def _project(vectors: Matrix, projection: NDArray[np.floating], rng: np.random.Generator) -> Matrix:
     projected = vectors @ projection
     return normalised(projected + rng.normal(scale=0.003, size=projected.shape))

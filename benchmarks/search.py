@@ -35,7 +35,8 @@ PLAIN_VECTOR = """
 SIZES = """
     select c.relname, pg_total_relation_size(c.oid) as bytes
     from pg_class as c
-    where c.relkind = 'r' and c.relnamespace in ('public'::regnamespace, 'contextforge'::regnamespace)
+    where c.relkind = 'r'
+        and c.relnamespace in ('public'::regnamespace, 'contextforge'::regnamespace)
         and pg_total_relation_size(c.oid) > 100000
     order by 2 desc
 """
@@ -122,9 +123,9 @@ def _recall(connection: Connection, corpus: Corpus, tenant: str, size: int) -> f
     shares = []
     for query in corpus.query_vectors:
         # One batch after another keeps documents and node ids in step only within a batch.
-        found = {hit.node_id for hit in vector_search_nodes(
-            connection, [tenant], query_embedding=query
-        )}
+        found = {
+            hit.node_id for hit in vector_search_nodes(connection, [tenant], query_embedding=query)
+        }
         names = connection.exec_driver_sql(
             "select external_id from public.knowledge_nodes"
             " where tenant_id = %s and node_id = any(%s)",
@@ -161,9 +162,7 @@ def measure_many_tenants(
 
 
 def _time_hybrid(stand: Stand, corpus: Corpus, tenant: str) -> Latency:
-    both: list[tuple[object, ...]] = list(
-        zip(corpus.queries, corpus.query_vectors, strict=False)
-    )
+    both: list[tuple[object, ...]] = list(zip(corpus.queries, corpus.query_vectors, strict=False))
     with tenant_transaction(stand.engine, [tenant]) as connection:
         return time_queries(connection, HYBRID.format(tenant=tenant), both)
 

@@ -1,5 +1,5 @@
 -- Roles, schema and extension: what must stand before the first revision. Idempotent, run by the
--- administrator's login on every migrate. Roles belong to the whole server, so downgrades keep them.
+-- administrator's login on every migrate. Roles belong to the whole server: downgrades keep them.
 do $$
 declare
     role_name text;

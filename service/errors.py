@@ -67,7 +67,7 @@ class DatabaseUnavailable(ServiceError):
 
 
 class DatabaseUnsuitable(ServiceError):
-    """The database answers, but lacks something the service needs (version, extension, migration)."""
+    """The database answers, but lacks something the service needs."""
 
     status = 500
     code = "database_unsuitable"

@@ -13,6 +13,7 @@ def upgrade() -> None:
 
         create table contextforge.tenant_profiles (
             tenant_id text primary key,
+            lang text not null default 'en',
             text_config regconfig not null default 'pg_catalog.english',
             embedder_version text,
             embedding_dim integer check (embedding_dim between 1 and {embedding_dim}),

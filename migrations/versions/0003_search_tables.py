@@ -7,6 +7,8 @@
 - segments sum up to the tenant's N and total length in the same way, so writers only ever append.
 - search_nodes has one row a live searchable node; its vector is unpadded and inline.
 - search_filter is what a search keeps, with documents and metadata already resolved to ids.
+- Only primary keys lead with tenant_id: a second index that does tempts the planner into reading
+  a whole tenant where its statistics are missing or old (docs/decisions/0004).
 - node_draft is a node on its way in: its place in the batch, and its parent's external_id.
 - ann_nodes repeats the vectors of tenants too large for an exact scan, under the ANN index.
 """
@@ -44,7 +46,7 @@ def upgrade() -> None:
             primary key (tenant_id, lexeme, segment_id)
         );
         alter table contextforge.postings alter column packed set storage external;
-        create index idx_postings_segment on contextforge.postings (tenant_id, segment_id);
+        create index idx_postings_segment on contextforge.postings (segment_id);
 
         create table contextforge.search_nodes (
             tenant_id text not null,
@@ -62,11 +64,12 @@ def upgrade() -> None:
             primary key (tenant_id, node_id)
         );
         alter table contextforge.search_nodes alter column embedding set storage plain;
-        create index idx_search_nodes_doc on contextforge.search_nodes (tenant_id, doc_id);
-        create index idx_search_nodes_facets
-            on contextforge.search_nodes (tenant_id, dataset_name, node_type);
+        create index idx_search_nodes_doc on contextforge.search_nodes (doc_id);
+        create index idx_search_nodes_dataset
+            on contextforge.search_nodes (dataset_name, tenant_id);
         create index idx_search_nodes_ann_tail
-            on contextforge.search_nodes (tenant_id) where not in_ann;
+            on contextforge.search_nodes (node_id)
+            where not in_ann and embedding is not null;
 
         create table contextforge.ann_nodes (
             tenant_id text not null,

@@ -14,7 +14,9 @@ from service import __version__
 from service.cli.analysts import analysts
 from service.cli.doctor import doctor
 from service.cli.embed import embed
+from service.cli.index import index
 from service.cli.keys import keys
+from service.cli.maintain import maintain
 from service.cli.psql import psql
 from service.cli.schema import migrate
 from service.cli.serving import run, serve
@@ -30,7 +32,7 @@ app = typer.Typer(
     # Their tracebacks print local variables, passwords among them.
     pretty_exceptions_enable=False,
 )
-for command in (run, serve, migrate, doctor, settings, embed):
+for command in (run, serve, migrate, doctor, maintain, index, settings, embed):
     app.command()(command)
 app.command(context_settings={"ignore_unknown_options": True})(psql)
 app.add_typer(tenants, name="tenants")

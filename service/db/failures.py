@@ -60,6 +60,8 @@ def translated_errors() -> Iterator[None]:
         raise _translate(exc.orig) from exc
     except psycopg.Error as exc:
         raise _translate(exc) from exc
+    except UnicodeEncodeError as exc:  # the driver lets it through as it is
+        raise InvalidInput("A text has half of a surrogate pair, which is no character.") from exc
 
 
 def _translate(exc: BaseException | None) -> ServiceError:

@@ -1,5 +1,5 @@
 create or replace function public.authenticate_key(key_hash bytea)
-returns table (key_id text, tenant_ids text [], scopes text [], acl_groups text [])
+returns table (key_id text, tenant_ids text[], scopes text[], acl_groups text[])
 language sql
 stable
 parallel safe

@@ -1,7 +1,7 @@
 create or replace function public.bm25_search_nodes(
     query_text text,
-    tenant_ids text [],
-    node_types text [] default null,
+    tenant_ids text[],
+    node_types text[] default null,
     top_k integer default 20,
     dataset_name text default null,
     filters jsonb default null
@@ -36,10 +36,10 @@ begin
 end
 $$;
 
-comment on function public.bm25_search_nodes(text, text [], text [], integer, text, jsonb) is
+comment on function public.bm25_search_nodes(text, text[], text[], integer, text, jsonb) is
 'The keyword leg of hybrid_search_nodes alone: nodes by BM25, best first.';
 
-revoke all on function public.bm25_search_nodes(text, text [], text [], integer, text, jsonb)
+revoke all on function public.bm25_search_nodes(text, text[], text[], integer, text, jsonb)
 from public;
-grant execute on function public.bm25_search_nodes(text, text [], text [], integer, text, jsonb)
+grant execute on function public.bm25_search_nodes(text, text[], text[], integer, text, jsonb)
 to contextforge_api, contextforge_analyst;

@@ -20,8 +20,11 @@ begin
     if not found then
         return false;
     end if;
-    insert into contextforge.tenant_profiles (tenant_id, text_config)
-    values (create_tenant.tenant_id, contextforge.text_config(coalesce(lang, 'en')));
+    insert into contextforge.tenant_profiles (tenant_id, lang, text_config)
+    values (
+        create_tenant.tenant_id, coalesce(create_tenant.lang, 'en'),
+        contextforge.text_config(coalesce(create_tenant.lang, 'en'))
+    );
     return true;
 end
 $$;

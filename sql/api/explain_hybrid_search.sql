@@ -1,8 +1,8 @@
 create or replace function public.explain_hybrid_search(
     query_text text,
     query_embedding vector,
-    tenant_ids text [],
-    node_types text [],
+    tenant_ids text[],
+    node_types text[],
     top_k integer default 20,
     bm25_weight double precision default 0.4,
     vector_weight double precision default 0.6,
@@ -28,7 +28,7 @@ returns table (
 )
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set search_path = pg_catalog, public, pg_temp
 as $$
 #variable_conflict use_column
@@ -51,8 +51,7 @@ begin
         tenant_ids, contextforge.query_lexemes(tenant_ids, query_text, kept.lang)
     ) as t;
     if query_embedding is not null and vector_weight > 0 then
-        select c.path, coalesce(c.candidate_rows, contextforge.count_searchable(tenant_ids, kept))
-        into path, path_rows
+        select c.path, contextforge.count_searchable(tenant_ids, kept) into path, path_rows
         from contextforge.choose_vector_path(tenant_ids, kept) as c;
     end if;
 
@@ -109,7 +108,7 @@ end
 $$;
 
 comment on function public.explain_hybrid_search(
-    text, vector, text [], text [], integer, double precision, double precision, text, jsonb, text,
+    text, vector, text[], text[], integer, double precision, double precision, text, jsonb, text,
     integer, double precision
 ) is
 'hybrid_search_nodes with its reasons: ranks in both legs, what each term adds to BM25, relevance '
@@ -118,10 +117,10 @@ comment on function public.explain_hybrid_search(
 'Without any result one row remains, its node_id null, to say why.';
 
 revoke all on function public.explain_hybrid_search(
-    text, vector, text [], text [], integer, double precision, double precision, text, jsonb, text,
+    text, vector, text[], text[], integer, double precision, double precision, text, jsonb, text,
     integer, double precision
 ) from public;
 grant execute on function public.explain_hybrid_search(
-    text, vector, text [], text [], integer, double precision, double precision, text, jsonb, text,
+    text, vector, text[], text[], integer, double precision, double precision, text, jsonb, text,
     integer, double precision
 ) to contextforge_api, contextforge_analyst;

@@ -1,8 +1,8 @@
 create or replace function public.hybrid_search_nodes(
     query_text text,
     query_embedding vector,
-    tenant_ids text [],
-    node_types text [],
+    tenant_ids text[],
+    node_types text[],
     top_k integer default 20,
     bm25_weight double precision default 0.4,
     vector_weight double precision default 0.6,
@@ -20,7 +20,7 @@ returns table (
 )
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set search_path = pg_catalog, public, pg_temp
 as $$
 begin
@@ -39,7 +39,7 @@ end
 $$;
 
 comment on function public.hybrid_search_nodes(
-    text, vector, text [], text [], integer, double precision, double precision, text, jsonb, text,
+    text, vector, text[], text[], integer, double precision, double precision, text, jsonb, text,
     integer, double precision
 ) is
 'Nodes of the tenants that answer a query, best first: true BM25 and cosine, fused. '
@@ -53,10 +53,10 @@ comment on function public.hybrid_search_nodes(
 'filters: lang, space_id, doc, metadata, acl. min_relevance cuts on the absolute scale.';
 
 revoke all on function public.hybrid_search_nodes(
-    text, vector, text [], text [], integer, double precision, double precision, text, jsonb, text,
+    text, vector, text[], text[], integer, double precision, double precision, text, jsonb, text,
     integer, double precision
 ) from public;
 grant execute on function public.hybrid_search_nodes(
-    text, vector, text [], text [], integer, double precision, double precision, text, jsonb, text,
+    text, vector, text[], text[], integer, double precision, double precision, text, jsonb, text,
     integer, double precision
 ) to contextforge_api, contextforge_analyst;

@@ -1,7 +1,7 @@
 create or replace function public.upsert_nodes(
     tenant_id text,
     nodes jsonb,
-    embeddings vector [] default null,
+    embeddings vector[] default null,
     dataset_name text default 'default',
     embedder_version text default null
 )
@@ -33,6 +33,7 @@ begin
 
     for attempt in 1 .. most_attempts loop
         begin
+            perform contextforge.lock_writing(upsert_nodes.tenant_id, attempt);
             return query select w.external_id, w.node_id, w.action
                 from contextforge.write_nodes(drafts) as w;
             return;
@@ -49,7 +50,7 @@ begin
 end
 $$;
 
-comment on function public.upsert_nodes(text, jsonb, vector [], text, text) is
+comment on function public.upsert_nodes(text, jsonb, vector[], text, text) is
 'Stores a batch of nodes of one tenant and dataset in one transaction: nodes, vectors, postings '
 'and statistics. A node is known by its external_id; what is unchanged costs a comparison. '
 'Each json object has external_id and node_type, and may have title, summary, content, metadata, '
@@ -57,6 +58,6 @@ comment on function public.upsert_nodes(text, jsonb, vector [], text, text) is
 'space_id, acl, token_count, searchable. embeddings[i] belongs to nodes[i]. Returns external_id, '
 'node_id and action (added, changed, unchanged).';
 
-revoke all on function public.upsert_nodes(text, jsonb, vector [], text, text) from public;
-grant execute on function public.upsert_nodes(text, jsonb, vector [], text, text)
+revoke all on function public.upsert_nodes(text, jsonb, vector[], text, text) from public;
+grant execute on function public.upsert_nodes(text, jsonb, vector[], text, text)
 to contextforge_api;

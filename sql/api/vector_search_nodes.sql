@@ -1,7 +1,7 @@
 create or replace function public.vector_search_nodes(
     query_embedding vector,
-    tenant_ids text [],
-    node_types text [] default null,
+    tenant_ids text[],
+    node_types text[] default null,
     top_k integer default 20,
     similarity_threshold double precision default null,
     dataset_name text default null,
@@ -10,7 +10,7 @@ create or replace function public.vector_search_nodes(
 returns table (node_id integer, vector_score double precision)
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set search_path = pg_catalog, public, pg_temp
 as $$
 #variable_conflict use_column
@@ -32,14 +32,14 @@ end
 $$;
 
 comment on function public.vector_search_nodes(
-    vector, text [], text [], integer, double precision, text, jsonb
+    vector, text[], text[], integer, double precision, text, jsonb
 ) is
 'The vector leg of hybrid_search_nodes alone: nodes by cosine, best first, at least '
 'similarity_threshold where one is given.';
 
 revoke all on function public.vector_search_nodes(
-    vector, text [], text [], integer, double precision, text, jsonb
+    vector, text[], text[], integer, double precision, text, jsonb
 ) from public;
 grant execute on function public.vector_search_nodes(
-    vector, text [], text [], integer, double precision, text, jsonb
+    vector, text[], text[], integer, double precision, text, jsonb
 ) to contextforge_api, contextforge_analyst;

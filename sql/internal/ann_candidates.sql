@@ -1,13 +1,14 @@
 create or replace function contextforge.ann_candidates(
-    tenant_ids text [],
+    tenant_ids text[],
     query_embedding halfvec,
     kept contextforge.search_filter,
     depth integer
 )
-returns integer []
+returns integer[]
 language plpgsql
 stable
-parallel safe
+-- set_config is refused while a parallel query runs: no caller may be safe either.
+parallel unsafe
 set search_path = pg_catalog, public, pg_temp
 set plan_cache_mode = force_custom_plan
 -- The path was chosen before; these leave the planner no other way than the ANN index.
@@ -63,13 +64,13 @@ end
 $$;
 
 comment on function contextforge.ann_candidates(
-    text [], halfvec, contextforge.search_filter, integer
+    text[], halfvec, contextforge.search_filter, integer
 ) is
 'About the nearest nodes by the ANN index under the filters, in no particular order.';
 
 revoke all on function contextforge.ann_candidates(
-    text [], halfvec, contextforge.search_filter, integer
+    text[], halfvec, contextforge.search_filter, integer
 ) from public;
 grant execute on function contextforge.ann_candidates(
-    text [], halfvec, contextforge.search_filter, integer
+    text[], halfvec, contextforge.search_filter, integer
 ) to contextforge_api, contextforge_analyst;

@@ -1,7 +1,7 @@
 create or replace function contextforge.bm25_leg(
-    tenant_ids text [],
-    lexemes text [],
-    idfs double precision [],
+    tenant_ids text[],
+    lexemes text[],
+    idfs double precision[],
     average_length double precision,
     kept contextforge.search_filter,
     depth integer
@@ -15,6 +15,8 @@ set plan_cache_mode = force_custom_plan
 set work_mem = '64MB'
 -- Array lengths are unknown to the planner: without this it sorts all postings to group them.
 set enable_sort = off
+-- For the same reason it would join by nested loops, each posting against each node.
+set enable_nestloop = off
 as $$
 #variable_conflict use_column
 declare
@@ -69,12 +71,15 @@ begin
         found as (
             select s.tenant_id, s.node_id, c.total
             from best as c
-            join contextforge.search_nodes as s
-                on s.tenant_id = any(tenant_ids) and s.doc_id = c.doc_id
-            where contextforge.passes_filter(
-                kept, s.node_id, s.article_id, s.node_type, s.dataset_name, s.lang, s.space_id,
-                s.acl
-            )
+            join contextforge.search_nodes as s on s.doc_id = c.doc_id
+            -- The tenant in a form no index serves: the way is by doc_id, also where the planner
+            -- takes a tenant that is new to its statistics for an empty one.
+            where s.tenant_id || '' = any(tenant_ids)
+                and s.doc_id = any(array(select b.doc_id from best as b))
+                and contextforge.passes_filter(
+                    kept, s.node_id, s.article_id, s.node_type, s.dataset_name, s.lang,
+                    s.space_id, s.acl
+                )
             order by c.total desc, s.tenant_id, s.node_id
             limit depth
         )
@@ -94,14 +99,14 @@ end
 $$;
 
 comment on function contextforge.bm25_leg(
-    text [], text [], double precision [], double precision, contextforge.search_filter, integer
+    text[], text[], double precision[], double precision, contextforge.search_filter, integer
 ) is
 'The best nodes by BM25: sum over terms of idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / '
 'average length)), k1 = 1.2, b = 0.75; terms are ORed, ties break on node_id.';
 
 revoke all on function contextforge.bm25_leg(
-    text [], text [], double precision [], double precision, contextforge.search_filter, integer
+    text[], text[], double precision[], double precision, contextforge.search_filter, integer
 ) from public;
 grant execute on function contextforge.bm25_leg(
-    text [], text [], double precision [], double precision, contextforge.search_filter, integer
+    text[], text[], double precision[], double precision, contextforge.search_filter, integer
 ) to contextforge_api, contextforge_analyst;

@@ -1,8 +1,8 @@
 create or replace function contextforge.bm25_scores(
-    tenant_ids text [],
-    node_ids integer [],
-    lexemes text [],
-    idfs double precision [],
+    tenant_ids text[],
+    node_ids integer[],
+    lexemes text[],
+    idfs double precision[],
     average_length double precision
 )
 returns table (node_id integer, lexeme text, tf integer, score double precision)
@@ -35,13 +35,13 @@ end
 $$;
 
 comment on function contextforge.bm25_scores(
-    text [], integer [], text [], double precision [], double precision
+    text[], integer[], text[], double precision[], double precision
 ) is
 'What each term adds to the BM25 score of each of a few nodes; the formula of bm25_leg.';
 
 revoke all on function contextforge.bm25_scores(
-    text [], integer [], text [], double precision [], double precision
+    text[], integer[], text[], double precision[], double precision
 ) from public;
 grant execute on function contextforge.bm25_scores(
-    text [], integer [], text [], double precision [], double precision
+    text[], integer[], text[], double precision[], double precision
 ) to contextforge_api, contextforge_analyst;

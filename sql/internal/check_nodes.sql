@@ -1,5 +1,5 @@
 create or replace function contextforge.check_nodes(
-    nodes jsonb, embeddings vector [], expected_dim integer
+    nodes jsonb, embeddings vector[], expected_dim integer
 )
 returns void
 language plpgsql
@@ -48,7 +48,7 @@ begin
                     then 'has an unknown key "'
                         || (select min(k) from jsonb_object_keys(items.node - known_keys) as k)
                         || '"'
-                when jsonb_typeof(coalesce(items.node -> 'metadata', '{}')) not in ('object', 'null')
+                when jsonb_typeof(items.node -> 'metadata') not in ('object', 'null')
                     then 'has metadata that is no json object'
                 when items.searchable and octet_length(
                     concat_ws(
@@ -92,8 +92,8 @@ begin
 end
 $$;
 
-comment on function contextforge.check_nodes(jsonb, vector [], integer) is
+comment on function contextforge.check_nodes(jsonb, vector[], integer) is
 'Raises for the first node of a batch that cannot be stored, naming its place and external_id.';
 
-revoke all on function contextforge.check_nodes(jsonb, vector [], integer) from public;
-grant execute on function contextforge.check_nodes(jsonb, vector [], integer) to contextforge_api;
+revoke all on function contextforge.check_nodes(jsonb, vector[], integer) from public;
+grant execute on function contextforge.check_nodes(jsonb, vector[], integer) to contextforge_api;

@@ -1,5 +1,5 @@
 create or replace function contextforge.check_query_embedding(
-    tenant_ids text [], query_embedding vector
+    tenant_ids text[], query_embedding vector
 )
 returns void
 language plpgsql
@@ -34,9 +34,9 @@ begin
 end
 $$;
 
-comment on function contextforge.check_query_embedding(text [], vector) is
+comment on function contextforge.check_query_embedding(text[], vector) is
 'Raises unless the query embedding has a direction and the dimension of every named tenant.';
 
-revoke all on function contextforge.check_query_embedding(text [], vector) from public;
-grant execute on function contextforge.check_query_embedding(text [], vector)
+revoke all on function contextforge.check_query_embedding(text[], vector) from public;
+grant execute on function contextforge.check_query_embedding(text[], vector)
 to contextforge_api, contextforge_analyst;

@@ -1,7 +1,7 @@
 create or replace function contextforge.check_search(
     query_text text,
     query_embedding vector,
-    tenant_ids text [],
+    tenant_ids text[],
     top_k integer,
     bm25_weight double precision,
     vector_weight double precision,
@@ -70,17 +70,17 @@ end
 $$;
 
 comment on function contextforge.check_search(
-    text, vector, text [], integer, double precision, double precision, text, integer,
+    text, vector, text[], integer, double precision, double precision, text, integer,
     double precision
 ) is
 'Raises 42501 for a tenant the caller may not see and 22023, with a hint, for an argument that '
 'cannot be searched with.';
 
 revoke all on function contextforge.check_search(
-    text, vector, text [], integer, double precision, double precision, text, integer,
+    text, vector, text[], integer, double precision, double precision, text, integer,
     double precision
 ) from public;
 grant execute on function contextforge.check_search(
-    text, vector, text [], integer, double precision, double precision, text, integer,
+    text, vector, text[], integer, double precision, double precision, text, integer,
     double precision
 ) to contextforge_api, contextforge_analyst;

@@ -1,5 +1,5 @@
 create or replace function contextforge.choose_vector_path(
-    tenant_ids text [], kept contextforge.search_filter
+    tenant_ids text[], kept contextforge.search_filter
 )
 returns table (path text, candidate_rows bigint)
 language plpgsql
@@ -44,18 +44,18 @@ begin
     from (
         select
         from contextforge.search_nodes as s
-        where s.tenant_id = any(tenant_ids) and not s.in_ann
+        where s.tenant_id = any(tenant_ids) and not s.in_ann and s.embedding is not null
         limit setting.exact_limit + 1
     ) as tail;
     return query select case when indexed then setting.ann_method else 'exact' end, null::bigint;
 end
 $$;
 
-comment on function contextforge.choose_vector_path(text [], contextforge.search_filter) is
+comment on function contextforge.choose_vector_path(text[], contextforge.search_filter) is
 'exact where the filters leave few rows, or where too many are not in the ANN index yet; '
 'otherwise the kind of ANN index. candidate_rows is null where it was not worth counting.';
 
-revoke all on function contextforge.choose_vector_path(text [], contextforge.search_filter)
+revoke all on function contextforge.choose_vector_path(text[], contextforge.search_filter)
 from public;
-grant execute on function contextforge.choose_vector_path(text [], contextforge.search_filter)
+grant execute on function contextforge.choose_vector_path(text[], contextforge.search_filter)
 to contextforge_api, contextforge_analyst;

@@ -1,5 +1,5 @@
 create or replace function contextforge.count_searchable(
-    tenant_ids text [], kept contextforge.search_filter
+    tenant_ids text[], kept contextforge.search_filter
 )
 returns bigint
 language plpgsql
@@ -21,10 +21,10 @@ begin
 end
 $$;
 
-comment on function contextforge.count_searchable(text [], contextforge.search_filter) is
+comment on function contextforge.count_searchable(text[], contextforge.search_filter) is
 'How many searchable nodes of the tenants pass the filters.';
 
-revoke all on function contextforge.count_searchable(text [], contextforge.search_filter)
+revoke all on function contextforge.count_searchable(text[], contextforge.search_filter)
 from public;
-grant execute on function contextforge.count_searchable(text [], contextforge.search_filter)
+grant execute on function contextforge.count_searchable(text[], contextforge.search_filter)
 to contextforge_api, contextforge_analyst;

@@ -1,7 +1,7 @@
 create or replace function contextforge.draft_nodes(
-    tenant_id text, dataset_name text, nodes jsonb, embeddings vector [], embedder_version text
+    tenant_id text, dataset_name text, nodes jsonb, embeddings vector[], embedder_version text
 )
-returns contextforge.node_draft []
+returns contextforge.node_draft[]
 language plpgsql
 stable
 parallel safe
@@ -54,9 +54,9 @@ begin
 end
 $$;
 
-comment on function contextforge.draft_nodes(text, text, jsonb, vector [], text) is
+comment on function contextforge.draft_nodes(text, text, jsonb, vector[], text) is
 'A checked batch as rows in order of external_id, embeddings padded, ids still open.';
 
-revoke all on function contextforge.draft_nodes(text, text, jsonb, vector [], text) from public;
-grant execute on function contextforge.draft_nodes(text, text, jsonb, vector [], text)
+revoke all on function contextforge.draft_nodes(text, text, jsonb, vector[], text) from public;
+grant execute on function contextforge.draft_nodes(text, text, jsonb, vector[], text)
 to contextforge_api;

@@ -1,5 +1,5 @@
 create or replace function contextforge.embedder_profile(embedder_version text)
-returns table (raw_cosines double precision [], calibrated_cosines double precision [])
+returns table (raw_cosines double precision[], calibrated_cosines double precision[])
 language sql
 stable
 parallel safe

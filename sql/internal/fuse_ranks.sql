@@ -1,6 +1,6 @@
 create or replace function contextforge.fuse_ranks(
-    keyword_ids integer [],
-    vector_ids integer [],
+    keyword_ids integer[],
+    vector_ids integer[],
     bm25_weight double precision,
     vector_weight double precision,
     rrf_k integer
@@ -22,14 +22,14 @@ as $$
 $$;
 
 comment on function contextforge.fuse_ranks(
-    integer [], integer [], double precision, double precision, integer
+    integer[], integer[], double precision, double precision, integer
 ) is
 'Weighted reciprocal rank fusion: weight * (rrf_k + 1) / (rrf_k + rank) summed over the lists that '
 'hold a node, ranks from 1: the first rank gives the weight itself, without a rounding error.';
 
 revoke all on function contextforge.fuse_ranks(
-    integer [], integer [], double precision, double precision, integer
+    integer[], integer[], double precision, double precision, integer
 ) from public;
 grant execute on function contextforge.fuse_ranks(
-    integer [], integer [], double precision, double precision, integer
+    integer[], integer[], double precision, double precision, integer
 ) to contextforge_api, contextforge_analyst;

@@ -1,6 +1,6 @@
 create or replace function contextforge.index_nodes(
-    before public.knowledge_nodes [],
-    after public.knowledge_nodes [],
+    before public.knowledge_nodes[],
+    after public.knowledge_nodes[],
     default_config regconfig
 )
 returns void
@@ -15,17 +15,19 @@ as $$
 declare
     tenant constant text := after[1].tenant_id;
     node_ids constant integer[] := array(select a.node_id from unnest(after) as a);
-    dim constant integer := (
-        select coalesce(p.embedding_dim, contextforge.embedding_dim())
-        from contextforge.tenant_profiles as p
-        where p.tenant_id = tenant
-    );
+    dim integer;
+    default_lang text;
     added_docs integer[];
     added_texts tsvector[];
     added_lengths integer[];
     removed_texts tsvector[];
     removed_lengths integer[];
 begin
+    select coalesce(p.embedding_dim, contextforge.embedding_dim()), p.lang
+    into dim, default_lang
+    from contextforge.tenant_profiles as p
+    where p.tenant_id = tenant;
+
     select
         coalesce(array_agg(b.searchable_text order by b.node_id), '{}'),
         coalesce(array_agg(s.text_length order by b.node_id), '{}')
@@ -39,8 +41,6 @@ begin
     ) as s on s.node_id = b.node_id
     where a.content_hash <> b.content_hash;
 
-    delete from contextforge.ann_nodes as x
-    where x.tenant_id = tenant and x.node_id = any(node_ids);
     delete from contextforge.search_nodes as s
     where s.tenant_id = tenant
         and s.node_id = any(
@@ -60,7 +60,7 @@ begin
                 else nextval('contextforge.doc_ids')::integer
             end,
             coalesce(a.parent_id, a.node_id), contextforge.text_length(a.searchable_text),
-            a.node_type, a.dataset_name, a.lang, a.space_id, a.acl,
+            a.node_type, a.dataset_name, coalesce(a.lang, default_lang), a.space_id, a.acl,
             l2_normalize(subvector(a.embedding, 1, dim))::halfvec
         from unnest(after) as a
         left join unnest(before) as b on b.node_id = a.node_id
@@ -90,6 +90,9 @@ begin
     left join unnest(before) as b on b.node_id = a.node_id
     where a.content_hash is distinct from b.content_hash;
 
+    -- After the rows above are locked: a refresh that held them has brought its copies in by now.
+    delete from contextforge.ann_nodes as x
+    where x.tenant_id = tenant and x.node_id = any(node_ids);
     perform contextforge.write_segment(
         tenant, added_docs, added_texts, added_lengths, removed_texts, removed_lengths,
         array(
@@ -102,14 +105,14 @@ end
 $$;
 
 comment on function contextforge.index_nodes(
-    public.knowledge_nodes [], public.knowledge_nodes [], regconfig
+    public.knowledge_nodes[], public.knowledge_nodes[], regconfig
 ) is
 'Brings the search tables up to date with rows that were (before) and are now (after): narrow '
 'rows and vectors, one segment, and nothing of theirs left in the ANN table.';
 
 revoke all on function contextforge.index_nodes(
-    public.knowledge_nodes [], public.knowledge_nodes [], regconfig
+    public.knowledge_nodes[], public.knowledge_nodes[], regconfig
 ) from public;
 grant execute on function contextforge.index_nodes(
-    public.knowledge_nodes [], public.knowledge_nodes [], regconfig
+    public.knowledge_nodes[], public.knowledge_nodes[], regconfig
 ) to contextforge_api;

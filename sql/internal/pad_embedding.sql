@@ -6,9 +6,10 @@ parallel safe
 return case
     when embedding is null then null
     when public.vector_dims(embedding) >= dimension then embedding
-    else embedding operator(public.||) array_fill(
-        0::real, array[dimension - public.vector_dims(embedding)]
-    )::public.vector
+    else public.vector_concat(
+        embedding,
+        array_fill(0::real, array[dimension - public.vector_dims(embedding)])::public.vector
+    )
 end;
 
 comment on function contextforge.pad_embedding(vector, integer) is

@@ -1,5 +1,5 @@
 create or replace function contextforge.parse_filters(
-    tenant_ids text [], node_types text [], dataset_name text, filters jsonb
+    tenant_ids text[], node_types text[], dataset_name text, filters jsonb
 )
 returns contextforge.search_filter
 language plpgsql
@@ -80,10 +80,10 @@ begin
 end
 $$;
 
-comment on function contextforge.parse_filters(text [], text [], text, jsonb) is
+comment on function contextforge.parse_filters(text[], text[], text, jsonb) is
 'The filters of a search, checked, with doc and metadata resolved to ids. Without acl groups only '
 'nodes without an acl are kept.';
 
-revoke all on function contextforge.parse_filters(text [], text [], text, jsonb) from public;
-grant execute on function contextforge.parse_filters(text [], text [], text, jsonb)
+revoke all on function contextforge.parse_filters(text[], text[], text, jsonb) from public;
+grant execute on function contextforge.parse_filters(text[], text[], text, jsonb)
 to contextforge_api, contextforge_analyst;

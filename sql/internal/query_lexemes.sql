@@ -1,7 +1,7 @@
 create or replace function contextforge.query_lexemes(
-    tenant_ids text [], query_text text, lang text
+    tenant_ids text[], query_text text, lang text, defaults_only boolean default false
 )
-returns text []
+returns text[]
 language plpgsql
 stable
 parallel safe
@@ -25,7 +25,7 @@ begin
                 union all
                 select unnest(s.text_configs)
                 from contextforge.segments as s
-                where s.tenant_id = any(tenant_ids)
+                where s.tenant_id = any(tenant_ids) and not defaults_only
             ) as used
         );
     end if;
@@ -41,10 +41,10 @@ begin
 end
 $$;
 
-comment on function contextforge.query_lexemes(text [], text, text) is
+comment on function contextforge.query_lexemes(text[], text, text, boolean) is
 'The lexemes a query is searched by: of the language asked for, or of every text-search '
-'configuration the tenants use.';
+'configuration the tenants use, or (defaults_only) of those they use where a node says nothing.';
 
-revoke all on function contextforge.query_lexemes(text [], text, text) from public;
-grant execute on function contextforge.query_lexemes(text [], text, text)
+revoke all on function contextforge.query_lexemes(text[], text, text, boolean) from public;
+grant execute on function contextforge.query_lexemes(text[], text, text, boolean)
 to contextforge_api, contextforge_analyst;

@@ -1,5 +1,5 @@
 create or replace function contextforge.refuse_cycles(
-    drafts contextforge.node_draft [], written public.knowledge_nodes []
+    drafts contextforge.node_draft[], written public.knowledge_nodes[]
 )
 returns void
 language plpgsql
@@ -40,13 +40,13 @@ end
 $$;
 
 comment on function contextforge.refuse_cycles(
-    contextforge.node_draft [], public.knowledge_nodes []
+    contextforge.node_draft[], public.knowledge_nodes[]
 ) is
 'Raises for the first node just written whose parents lead back to it.';
 
 revoke all on function contextforge.refuse_cycles(
-    contextforge.node_draft [], public.knowledge_nodes []
+    contextforge.node_draft[], public.knowledge_nodes[]
 ) from public;
 grant execute on function contextforge.refuse_cycles(
-    contextforge.node_draft [], public.knowledge_nodes []
+    contextforge.node_draft[], public.knowledge_nodes[]
 ) to contextforge_api;

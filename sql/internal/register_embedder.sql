@@ -1,5 +1,5 @@
 create or replace function contextforge.register_embedder(
-    tenant_id text, embedder_version text, embeddings vector []
+    tenant_id text, embedder_version text, embeddings vector[]
 )
 returns integer
 language plpgsql
@@ -47,10 +47,10 @@ begin
 end
 $$;
 
-comment on function contextforge.register_embedder(text, text, vector []) is
+comment on function contextforge.register_embedder(text, text, vector[]) is
 'The dimension a tenant''s embeddings must have. The first write that names an embedder registers '
 'it with its dimension; another embedder later is refused.';
 
-revoke all on function contextforge.register_embedder(text, text, vector []) from public;
-grant execute on function contextforge.register_embedder(text, text, vector [])
+revoke all on function contextforge.register_embedder(text, text, vector[]) from public;
+grant execute on function contextforge.register_embedder(text, text, vector[])
 to contextforge_api;

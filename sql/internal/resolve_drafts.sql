@@ -1,9 +1,9 @@
 create or replace function contextforge.resolve_drafts(
-    drafts contextforge.node_draft [],
-    stored public.knowledge_nodes [],
+    drafts contextforge.node_draft[],
+    stored public.knowledge_nodes[],
     default_config regconfig
 )
-returns public.knowledge_nodes []
+returns public.knowledge_nodes[]
 language plpgsql
 volatile
 set search_path = pg_catalog, public, pg_temp
@@ -104,14 +104,14 @@ end
 $$;
 
 comment on function contextforge.resolve_drafts(
-    contextforge.node_draft [], public.knowledge_nodes [], regconfig
+    contextforge.node_draft[], public.knowledge_nodes[], regconfig
 ) is
 'Drafts as complete rows: ids kept or new, parents found in the batch or the tenant, lexemes '
 'made where the text is new.';
 
 revoke all on function contextforge.resolve_drafts(
-    contextforge.node_draft [], public.knowledge_nodes [], regconfig
+    contextforge.node_draft[], public.knowledge_nodes[], regconfig
 ) from public;
 grant execute on function contextforge.resolve_drafts(
-    contextforge.node_draft [], public.knowledge_nodes [], regconfig
+    contextforge.node_draft[], public.knowledge_nodes[], regconfig
 ) to contextforge_api;

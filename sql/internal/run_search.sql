@@ -1,7 +1,7 @@
 create or replace function contextforge.run_search(
     query_text text,
     query_embedding vector,
-    tenant_ids text [],
+    tenant_ids text[],
     top_k integer,
     bm25_weight double precision,
     vector_weight double precision,
@@ -23,7 +23,7 @@ returns table (
 )
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set search_path = pg_catalog, public, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
@@ -34,6 +34,8 @@ declare
     lexemes text[] := contextforge.query_lexemes(tenant_ids, query_text, kept.lang);
     idfs double precision[];
     average_length double precision;
+    idf_total double precision;
+    some_absent boolean;
     keyword_ids integer[] := '{}';
     keyword_scores double precision[] := '{}';
     vector_ids integer[] := '{}';
@@ -45,9 +47,21 @@ declare
     path_rows bigint;
     profile record;
 begin
-    select array_agg(t.lexeme), array_agg(t.idf), max(t.average)
-    into lexemes, idfs, average_length
+    select
+        array_agg(t.lexeme), array_agg(t.idf), max(t.average), sum(t.idf),
+        bool_or(t.documents = 0)
+    into lexemes, idfs, average_length, idf_total, some_absent
     from contextforge.term_weights(tenant_ids, lexemes) as t;
+    if some_absent then
+        -- What only another language makes of the query (its stop words here, say) and no node
+        -- holds is no term that a node could be lacking.
+        select sum(t.idf) into idf_total
+        from contextforge.term_weights(tenant_ids, lexemes) as t
+        where t.documents > 0
+            or t.lexeme = any(
+                contextforge.query_lexemes(tenant_ids, query_text, kept.lang, true)
+            );
+    end if;
 
     if cardinality(lexemes) > 0 and bm25_weight > 0 then
         wb := bm25_weight;
@@ -120,7 +134,7 @@ begin
                 ) / (wb + wv)
             end as combined_score,
             (
-                coalesce(wb * least(1, s.keyword_score / (select sum(i) from unnest(idfs) as i)), 0)
+                coalesce(wb * least(1, s.keyword_score / nullif(idf_total, 0)), 0)
                 + wv * coalesce(
                     greatest(
                         contextforge.calibrate(s.vector_score, profile.raw, profile.calibrated), 0
@@ -141,18 +155,18 @@ end
 $$;
 
 comment on function contextforge.run_search(
-    text, vector, text [], integer, double precision, double precision, contextforge.search_filter,
+    text, vector, text[], integer, double precision, double precision, contextforge.search_filter,
     text, integer, double precision
 ) is
 'Both legs under the filters, fused. rrf: weight / (rrf_k + rank), summed over the legs that ran '
 'and divided by its maximum. convex: weighted mean of bm25 / max bm25 and (cosine + 1) / '
-'max (cosine + 1). relevance: weighted mean of min(1, bm25 / sum of idf) and the calibrated cosine.';
+'max (cosine + 1). relevance: weighted mean of min(1, bm25 / sum of idf) and calibrated cosine.';
 
 revoke all on function contextforge.run_search(
-    text, vector, text [], integer, double precision, double precision, contextforge.search_filter,
+    text, vector, text[], integer, double precision, double precision, contextforge.search_filter,
     text, integer, double precision
 ) from public;
 grant execute on function contextforge.run_search(
-    text, vector, text [], integer, double precision, double precision, contextforge.search_filter,
+    text, vector, text[], integer, double precision, double precision, contextforge.search_filter,
     text, integer, double precision
 ) to contextforge_api, contextforge_analyst;

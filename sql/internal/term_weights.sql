@@ -1,4 +1,4 @@
-create or replace function contextforge.term_weights(tenant_ids text [], lexemes text [])
+create or replace function contextforge.term_weights(tenant_ids text[], lexemes text[])
 returns table (
     lexeme text, documents bigint, idf double precision, corpus bigint, average double precision
 )
@@ -39,10 +39,10 @@ begin
 end
 $$;
 
-comment on function contextforge.term_weights(text [], text []) is
+comment on function contextforge.term_weights(text[], text[]) is
 'Document frequency and idf = ln(1 + (N - df + 0.5) / (df + 0.5)) of each query term over the '
 'named tenants alone, with N and the average length.';
 
-revoke all on function contextforge.term_weights(text [], text []) from public;
-grant execute on function contextforge.term_weights(text [], text [])
+revoke all on function contextforge.term_weights(text[], text[]) from public;
+grant execute on function contextforge.term_weights(text[], text[])
 to contextforge_api, contextforge_analyst;

@@ -41,7 +41,8 @@ as $$
 $$;
 
 comment on function contextforge.text_config(text) is
-'The text-search configuration of a language tag such as en or pt-BR; simple where there is none, null for null.';
+'The text-search configuration of a language tag such as en or pt-BR: simple where there is none, '
+'null for null.';
 
 revoke all on function contextforge.text_config(text) from public;
 grant execute on function contextforge.text_config(text)

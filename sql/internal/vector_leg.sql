@@ -1,5 +1,5 @@
 create or replace function contextforge.vector_leg(
-    tenant_ids text [],
+    tenant_ids text[],
     query_embedding vector,
     kept contextforge.search_filter,
     depth integer,
@@ -8,7 +8,7 @@ create or replace function contextforge.vector_leg(
 returns table (node_id integer, score double precision)
 language plpgsql
 stable
-parallel safe
+parallel unsafe
 set search_path = pg_catalog, public, pg_temp
 set plan_cache_mode = force_custom_plan
 as $$
@@ -20,7 +20,7 @@ begin
     if path <> 'exact' then
         near := contextforge.ann_candidates(
             tenant_ids,
-            contextforge.pad_embedding(query_embedding, contextforge.embedding_dim())::halfvec,
+            contextforge.pad_embedding(nearby::vector, contextforge.embedding_dim())::halfvec,
             kept, depth
         );
     end if;
@@ -70,14 +70,14 @@ end
 $$;
 
 comment on function contextforge.vector_leg(
-    text [], vector, contextforge.search_filter, integer, text
+    text[], vector, contextforge.search_filter, integer, text
 ) is
 'The best nodes by cosine over the stored half-precision vectors: every row of the filters '
 '(exact), or what the ANN index found and the rows it does not hold yet.';
 
 revoke all on function contextforge.vector_leg(
-    text [], vector, contextforge.search_filter, integer, text
+    text[], vector, contextforge.search_filter, integer, text
 ) from public;
 grant execute on function contextforge.vector_leg(
-    text [], vector, contextforge.search_filter, integer, text
+    text[], vector, contextforge.search_filter, integer, text
 ) to contextforge_api, contextforge_analyst;

@@ -1,4 +1,4 @@
-create or replace function contextforge.write_nodes(drafts contextforge.node_draft [])
+create or replace function contextforge.write_nodes(drafts contextforge.node_draft[])
 returns table (external_id text, node_id integer, action text)
 language plpgsql
 volatile
@@ -128,10 +128,10 @@ begin
 end
 $$;
 
-comment on function contextforge.write_nodes(contextforge.node_draft []) is
+comment on function contextforge.write_nodes(contextforge.node_draft[]) is
 'One attempt at storing a batch of one tenant and dataset: nodes, search rows and one segment. '
 'Raises 40001 when another transaction adds the same nodes at the same time.';
 
-revoke all on function contextforge.write_nodes(contextforge.node_draft []) from public;
-grant execute on function contextforge.write_nodes(contextforge.node_draft [])
+revoke all on function contextforge.write_nodes(contextforge.node_draft[]) from public;
+grant execute on function contextforge.write_nodes(contextforge.node_draft[])
 to contextforge_api;

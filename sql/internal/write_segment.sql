@@ -1,11 +1,11 @@
 create or replace function contextforge.write_segment(
     tenant_id text,
-    added_docs integer [],
-    added_texts tsvector [],
-    added_lengths integer [],
-    removed_texts tsvector [],
-    removed_lengths integer [],
-    text_configs regconfig []
+    added_docs integer[],
+    added_texts tsvector[],
+    added_lengths integer[],
+    removed_texts tsvector[],
+    removed_lengths integer[],
+    text_configs regconfig[]
 )
 returns void
 language plpgsql
@@ -62,14 +62,14 @@ end
 $$;
 
 comment on function contextforge.write_segment(
-    text, integer [], tsvector [], integer [], tsvector [], integer [], regconfig []
+    text, integer[], tsvector[], integer[], tsvector[], integer[], regconfig[]
 ) is
 'Appends one segment: posting lists of the added texts, and what the removed ones take off the '
 'statistics. Removed postings stay behind, dead, until merge_segments drops them.';
 
 revoke all on function contextforge.write_segment(
-    text, integer [], tsvector [], integer [], tsvector [], integer [], regconfig []
+    text, integer[], tsvector[], integer[], tsvector[], integer[], regconfig[]
 ) from public;
 grant execute on function contextforge.write_segment(
-    text, integer [], tsvector [], integer [], tsvector [], integer [], regconfig []
+    text, integer[], tsvector[], integer[], tsvector[], integer[], regconfig[]
 ) to contextforge_api;

@@ -229,6 +229,7 @@ ALTER TABLE contextforge.segments OWNER TO contextforge_owner;
 
 CREATE TABLE contextforge.tenant_profiles (
     tenant_id text NOT NULL,
+    lang text DEFAULT 'en'::text NOT NULL,
     text_config regconfig DEFAULT 'english'::regconfig NOT NULL,
     embedder_version text,
     embedding_dim integer,
@@ -327,13 +328,13 @@ ALTER TABLE ONLY public.node_ranks
 
 CREATE INDEX idx_knowledge_nodes_embedding ON contextforge.ann_nodes USING hnsw (embedding public.halfvec_cosine_ops);
 
-CREATE INDEX idx_postings_segment ON contextforge.postings USING btree (tenant_id, segment_id);
+CREATE INDEX idx_postings_segment ON contextforge.postings USING btree (segment_id);
 
-CREATE INDEX idx_search_nodes_ann_tail ON contextforge.search_nodes USING btree (tenant_id) WHERE (NOT in_ann);
+CREATE INDEX idx_search_nodes_ann_tail ON contextforge.search_nodes USING btree (node_id) WHERE ((NOT in_ann) AND (embedding IS NOT NULL));
 
-CREATE INDEX idx_search_nodes_doc ON contextforge.search_nodes USING btree (tenant_id, doc_id);
+CREATE INDEX idx_search_nodes_dataset ON contextforge.search_nodes USING btree (dataset_name, tenant_id);
 
-CREATE INDEX idx_search_nodes_facets ON contextforge.search_nodes USING btree (tenant_id, dataset_name, node_type);
+CREATE INDEX idx_search_nodes_doc ON contextforge.search_nodes USING btree (doc_id);
 
 CREATE INDEX idx_knowledge_nodes_dataset ON public.knowledge_nodes USING btree (tenant_id, dataset_name, node_id);
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic, sleep
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,3 +115,19 @@ def logged_in(database: LiveDatabase, login: str) -> Iterator[Connection]:
     """A transaction of an analyst; each failing statement needs one of its own."""
     with engine_of(database, login) as engine, plain_transaction(engine) as connection:
         yield connection
+
+
+def wait_for_locks(database: LiveDatabase, count: int) -> None:
+    """Return once so many sessions of this database wait for a lock."""
+    deadline = monotonic() + 10
+    while monotonic() < deadline:
+        # A transaction each: within one, the view does not change.
+        with database.admin.begin() as connection:
+            waiting = connection.exec_driver_sql(
+                "select count(*) from pg_stat_activity"
+                " where datname = current_database() and wait_event_type = 'Lock'"
+            ).scalar_one()
+        if waiting >= count:
+            return
+        sleep(0.02)
+    raise TimeoutError(f"fewer than {count} sessions wait for a lock")

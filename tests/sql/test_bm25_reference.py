@@ -48,9 +48,7 @@ class Reference:
                     terms[lexeme] = len(positions)
         self._lengths = {node_id: terms.total() for node_id, terms in self._nodes.items()}
         self._average = sum(self._lengths.values()) / len(self._nodes)
-        self._frequencies = Counter(
-            lexeme for terms in self._nodes.values() for lexeme in terms
-        )
+        self._frequencies = Counter(lexeme for terms in self._nodes.values() for lexeme in terms)
 
     def score(self, query: str) -> dict[int, float]:
         """The score of every node that holds a word of the query."""
@@ -90,6 +88,10 @@ def assert_equals_reference(
             assert node.score == pytest.approx(expected[node.node_id], rel=1e-6), query
 
 
+def read_lines(name: str) -> list[dict[str, str]]:
+    return [json.loads(line) for line in (SCIFACT / name).read_text().splitlines()]
+
+
 @pytest.fixture
 def tenants(make_tenant: MakeTenant, make_node: MakeNode, upsert: Upsert) -> tuple[str, ...]:
     """Three tenants of 32, 18 and 10 nodes, written in batches of two."""
@@ -99,7 +101,10 @@ def tenants(make_tenant: MakeTenant, make_node: MakeNode, upsert: Upsert) -> tup
         for first in share[::2]:
             upsert(
                 tenant,
-                [make_node(f"n{i}", TEXTS[i], title=TEXTS[i][:9] * (i % 3)) for i in (first, first + 1)],
+                [
+                    make_node(f"n{i}", TEXTS[i], title=TEXTS[i][:9] * (i % 3))
+                    for i in (first, first + 1)
+                ],
             )
     return TENANTS
 
@@ -117,7 +122,13 @@ def test_any_query_over_any_tenants_scores_as_the_reference(
 def test_scores_equal_the_reference_after_updates_deletes_and_merges(
     database: LiveDatabase, tenants: tuple[str, ...], make_node: MakeNode, upsert: Upsert
 ) -> None:
-    asked = ["boat harbour tide", "bread flour water", "warm winter engine sea", "letters", "apples"]
+    asked = [
+        "boat harbour tide",
+        "bread flour water",
+        "warm winter engine sea",
+        "letters",
+        "apples",
+    ]
     first, second, _ = tenants
 
     def check() -> None:
@@ -145,8 +156,8 @@ def test_scores_equal_the_reference_after_updates_deletes_and_merges(
 def test_scores_equal_the_reference_on_scifact(
     database: LiveDatabase, make_tenant: MakeTenant, make_node: MakeNode, upsert: Upsert
 ) -> None:
-    documents = [json.loads(line) for line in (SCIFACT / "corpus.jsonl").open()]
-    asked = [json.loads(line)["text"] for line in (SCIFACT / "queries.jsonl").open()]
+    documents = read_lines("corpus.jsonl")
+    asked = [query["text"] for query in read_lines("queries.jsonl")]
     half = len(documents) // 2
     for tenant, part in (("acme", documents[:half]), ("globex", documents[half:])):
         make_tenant(tenant)

@@ -14,7 +14,7 @@ from service.db.search import (
     hybrid_search_nodes,
     vector_search_nodes,
 )
-from service.types import Hit, ScoredNode
+from service.types import Hit
 from tests.conftest import MakeNode, MakeTenant, Upsert
 from tests.live_database import LiveDatabase
 from tests.sql.search_corpus import at_cosine, searching, vector
@@ -285,11 +285,11 @@ def test_relevance_cuts_by_its_presets_and_falls_into_its_bands(
         both = explain_hybrid_search(
             connection, [acme], query_text="apple unseen", query_embedding=EAST
         )
-        none = explain_hybrid_search(
-            connection, [acme], query_embedding=EAST, min_relevance=0.95
-        )
+        none = explain_hybrid_search(connection, [acme], query_embedding=EAST, min_relevance=0.95)
 
-    assert [h.relevance for h in explained.hits] == pytest.approx([0.9, 0.72, 0.55, 0.3, 0], abs=1e-3)
+    assert [h.relevance for h in explained.hits] == pytest.approx(
+        [0.9, 0.72, 0.55, 0.3, 0], abs=1e-3
+    )
     assert [h.band for h in explained.hits] == ["high", "good", "partial", "low", "low"]
     assert kept == [5, 3, 2, 1, 0]
     # N = 5: apple stands in one node, unseen in none; every length is the average.
@@ -353,4 +353,4 @@ def test_vectors_shorter_than_the_column_keep_their_cosines(
         for node, v in zip(made, stored, strict=True)
     }
     assert {n.node_id: n.score for n in found} == pytest.approx(expected, abs=2e-3)
-    assert kept == [ScoredNode(n.node_id, pytest.approx(n.score, abs=1e-3)) for n in found[:2]]
+    assert kept == found[:2]

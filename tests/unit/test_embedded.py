@@ -18,7 +18,9 @@ import psycopg
 import pytest
 
 from service.db import embedded
-from service.db.embedded import EmbeddedServer, choose_server_options, find_install_tree
+from service.db.embedded import EmbeddedServer
+from service.db.embedded_cluster import choose_server_options
+from service.db.embedded_programs import find_install_tree
 from service.errors import DatabaseUnavailable, DatabaseUnsuitable
 
 ROOT = Path(__file__).resolve().parents[2]
