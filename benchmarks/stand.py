@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
-from rich.progress import track
+from rich.progress import Progress, track
 from sqlalchemy import Connection, Engine
 
 from benchmarks.corpus import DIMENSION, Corpus
 from service.db.embedded import EmbeddedServer
 from service.db.engine import open_admin_engine, open_engine, owner_transaction, tenant_transaction
-from service.db.maintenance import merge_segments
+from service.db.maintenance import merge_segments, refresh_ann
 from service.db.migrate import ensure_service_login, migrate
 from service.db.nodes import upsert_nodes
 
@@ -84,6 +84,18 @@ def fill_tenant(
             )
     with tenant_transaction(stand.engine, [tenant]) as connection:
         merge_segments(connection, tenant, everything=True)
+    _index_vectors(stand, tenant, quiet=quiet)
+
+
+def _index_vectors(stand: Stand, tenant: str, *, quiet: bool) -> None:
+    """Put a tenant beyond the exact limit under the ANN index, as contextforge maintain does."""
+    moved = True
+    with Progress(disable=quiet, transient=True) as progress:
+        bar = progress.add_task(f"index {tenant}", total=None)
+        while moved:
+            with tenant_transaction(stand.engine, [tenant]) as connection:
+                moved = bool(refresh_ann(connection, tenant))
+            progress.advance(bar, 5000)
 
 
 def vacuum(stand: Stand) -> None:

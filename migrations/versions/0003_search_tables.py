@@ -5,7 +5,8 @@
   faster than three (docs/decisions/0002).
 - postings.documents is the row's net contribution to the document frequency: added minus removed.
 - segments sum up to the tenant's N and total length in the same way, so writers only ever append.
-- search_nodes has one row a live searchable node; its vector is unpadded and inline.
+- search_nodes has one row a live searchable node; its vector is unpadded and inline, its acl null
+  where anyone may see it: a test for null is what each scanned row can afford.
 - search_filter is what a search keeps, with documents and metadata already resolved to ids.
 - Only primary keys lead with tenant_id: a second index that does tempts the planner into reading
   a whole tenant where its statistics are missing or old (docs/decisions/0004).
@@ -59,7 +60,7 @@ def upgrade() -> None:
             dataset_name text not null,
             lang text,
             space_id text,
-            acl text[] not null default '{{}}',
+            acl text[],
             embedding halfvec,
             primary key (tenant_id, node_id)
         );
@@ -79,7 +80,7 @@ def upgrade() -> None:
             dataset_name text not null,
             lang text,
             space_id text,
-            acl text[] not null default '{{}}',
+            acl text[],
             embedding halfvec({embedding_dim}) not null,
             primary key (tenant_id, node_id)
         );

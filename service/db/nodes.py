@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 
 import numpy as np
-from psycopg.types.json import Jsonb
 from sqlalchemy import Connection
 
 from service.errors import InvalidInput
@@ -36,12 +36,12 @@ def upsert_nodes(
     embedder_version: str | None = None,
 ) -> list[UpsertedNode]:
     """Store a batch of nodes in the caller's transaction; nothing of it if anything is wrong."""
-    payload = [_node_json(place, node) for place, node in enumerate(nodes, start=1)]
+    payload = _encode_nodes(nodes)
     vectors = None if embeddings is None else _check_embeddings(nodes, embeddings)
     rows = connection.exec_driver_sql(
         "select external_id, node_id, action"
-        " from public.upsert_nodes(%s, %s, %b::public.vector[], %s, %s)",
-        (tenant_id, Jsonb(payload), vectors, dataset_name, embedder_version),
+        " from public.upsert_nodes(%s, %t::jsonb, %b::public.vector[], %s, %s)",
+        (tenant_id, payload, vectors, dataset_name, embedder_version),
     )
     return [UpsertedNode(*row) for row in rows]
 
@@ -69,34 +69,61 @@ def upsert_links(
     dataset_name: str = "default",
 ) -> list[UpsertedLink]:
     """Store a batch of links between nodes of one tenant; nothing of it if anything is wrong."""
-    payload = [_link_json(place, link) for place, link in enumerate(links, start=1)]
+    payload = _encode_links(links)
     rows = connection.exec_driver_sql(
-        "select source_id, target_id, link_type, action from public.upsert_links(%s, %s, %s)",
-        (tenant_id, Jsonb(payload), dataset_name),
+        "select source_id, target_id, link_type, action"
+        " from public.upsert_links(%s, %t::jsonb, %s)",
+        (tenant_id, payload, dataset_name),
     )
     return [UpsertedLink(*row) for row in rows]
 
 
-def _node_json(place: int, node: NodeDraft) -> dict[str, object]:
+def _encode_nodes(nodes: Sequence[NodeDraft]) -> str:
+    """Return the nodes as json, or name the first with something PostgreSQL's json cannot hold."""
+    payload = [_node_json(node) for node in nodes]
+    encoded = _encode(payload)
+    if encoded is None:
+        for place, (node, values) in enumerate(zip(nodes, payload, strict=True), start=1):
+            name = node.external_id.encode(errors="backslashreplace").decode()
+            _refuse_flaws(f'node {place} ("{name}")', values)
+    return encoded or json.dumps(payload)
+
+
+def _encode_links(links: Sequence[LinkDraft]) -> str:
+    payload = [
+        {key: value for key, value in asdict(link).items() if value is not None} for link in links
+    ]
+    encoded = _encode(payload)
+    if encoded is None:
+        for place, values in enumerate(payload, start=1):
+            _refuse_flaws(f"link {place}", values)
+    return encoded or json.dumps(payload)
+
+
+def _node_json(node: NodeDraft) -> dict[str, object]:
     values: dict[str, object] = {}
     for key in _NODE_KEYS:
         value = getattr(node, key)
-        flaw = _find_flaw(value)
-        if flaw:
-            name = node.external_id.encode(errors="backslashreplace").decode()
-            raise InvalidInput(f'node {place} ("{name}") has {flaw} in its {key}.', hint=_NOTHING)
         if value is not None and value not in ((), ""):
             values[key] = list(value) if key == "acl" else value
     return values
 
 
-def _link_json(place: int, link: LinkDraft) -> dict[str, object]:
-    values = {key: value for key, value in asdict(link).items() if value is not None}
+def _encode(payload: Sequence[Mapping[str, object]]) -> str | None:
+    """Encode a whole batch at once, or return None where some value deserves a closer look."""
+    try:
+        encoded = json.dumps(payload, ensure_ascii=False, allow_nan=False)
+        encoded.encode()
+    except ValueError:  # not finite, or half of a surrogate pair
+        return None
+    return None if "\\u0000" in encoded else encoded
+
+
+def _refuse_flaws(what: str, values: Mapping[str, object]) -> None:
     for key, value in values.items():
         flaw = _find_flaw(value)
         if flaw:
-            raise InvalidInput(f"link {place} has {flaw} in its {key}.", hint=_NOTHING)
-    return values
+            raise InvalidInput(f"{what} has {flaw} in its {key}.", hint=_NOTHING)
 
 
 def _find_flaw(value: object) -> str | None:

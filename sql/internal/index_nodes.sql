@@ -60,7 +60,8 @@ begin
                 else nextval('contextforge.doc_ids')::integer
             end,
             coalesce(a.parent_id, a.node_id), contextforge.text_length(a.searchable_text),
-            a.node_type, a.dataset_name, coalesce(a.lang, default_lang), a.space_id, a.acl,
+            a.node_type, a.dataset_name, coalesce(a.lang, default_lang), a.space_id,
+            nullif(a.acl, '{}'),
             l2_normalize(subvector(a.embedding, 1, dim))::halfvec
         from unnest(after) as a
         left join unnest(before) as b on b.node_id = a.node_id

@@ -22,7 +22,7 @@ return (
         or article_id = any(kept.article_ids) or node_id = any(kept.article_ids)
     )
     and (kept.node_ids is null or node_id = any(kept.node_ids))
-    and (cardinality(acl) = 0 or acl && kept.acl_groups)
+    and (acl is null or acl && kept.acl_groups)
 );
 
 comment on function contextforge.passes_filter(

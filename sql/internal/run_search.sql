@@ -25,12 +25,12 @@ language plpgsql
 stable
 parallel unsafe
 set search_path = pg_catalog, public, pg_temp
-set plan_cache_mode = force_custom_plan
+-- No tenant table of any size is read here, so one plan serves all calls.
+set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
     depth constant integer := greatest(100, 5 * top_k);
-    nearby constant halfvec := l2_normalize(query_embedding)::halfvec;
     lexemes text[] := contextforge.query_lexemes(tenant_ids, query_text, kept.lang);
     idfs double precision[];
     average_length double precision;
@@ -113,10 +113,13 @@ begin
             group by b.node_id
         ) as k on k.node_id = f.node_id
         left join (
-            select s.node_id, 1 - (s.embedding <=> nearby) as score
-            from contextforge.search_nodes as s
-            where s.tenant_id = any(tenant_ids)
-                and s.node_id = any(array(select unnest(chosen) except select unnest(vector_ids)))
+            select c.node_id, c.score
+            from contextforge.vector_scores(
+                tenant_ids,
+                array(select unnest(chosen) except select unnest(vector_ids)),
+                query_embedding
+            ) as c
+            where query_embedding is not null
         ) as v on v.node_id = f.node_id
         where f.node_id = any(chosen)
     ),

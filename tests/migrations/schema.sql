@@ -91,7 +91,7 @@ CREATE TABLE contextforge.ann_nodes (
     dataset_name text NOT NULL,
     lang text,
     space_id text,
-    acl text[] DEFAULT '{}'::text[] NOT NULL,
+    acl text[],
     embedding public.halfvec(1024) NOT NULL
 );
 ALTER TABLE ONLY contextforge.ann_nodes ALTER COLUMN embedding SET STORAGE PLAIN;
@@ -194,7 +194,7 @@ CREATE TABLE contextforge.search_nodes (
     dataset_name text NOT NULL,
     lang text,
     space_id text,
-    acl text[] DEFAULT '{}'::text[] NOT NULL,
+    acl text[],
     embedding public.halfvec
 );
 ALTER TABLE ONLY contextforge.search_nodes ALTER COLUMN embedding SET STORAGE PLAIN;

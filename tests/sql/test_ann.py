@@ -87,7 +87,7 @@ class Sea:
             return list(
                 connection.exec_driver_sql(
                     "select node_id from contextforge.search_nodes where tenant_id = any(%s)"
-                    " and acl = '{}'"
+                    " and acl is null"
                     " order by embedding <=> l2_normalize(%b::vector)::halfvec, tenant_id, node_id"
                     " limit 20",
                     (list(tenants), query),
@@ -134,7 +134,7 @@ def test_large_tenants_are_searched_by_hnsw_and_small_ones_exactly(sea: Sea) -> 
             assert (
                 rows
                 == connection.exec_driver_sql(
-                    "select count(*) from contextforge.search_nodes where acl = '{}'"
+                    "select count(*) from contextforge.search_nodes where acl is null"
                 ).scalar_one()
             )
 

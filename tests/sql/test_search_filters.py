@@ -159,7 +159,7 @@ def test_type_dataset_language_and_space_each_keep_what_is_theirs(
     assert shelf.find(node_types=[]) == set()
     assert shelf.find(dataset_name="wiki") == {"e"}
     assert shelf.find(dataset_name="nowhere") == set()
-    assert shelf.find(lang="en") == {"b"}
+    assert shelf.find(lang="en") == {"a", "b", "e"}  # the tenant's, where a node states none
     assert shelf.find(lang="xx") == {"d"}
     assert shelf.find(lang="de") == {"c"}
     assert shelf.find(space_id="s1") == {"c", "e"}
