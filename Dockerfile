@@ -15,6 +15,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY service service
 COPY sql sql
 COPY migrations migrations
+COPY docs docs
 RUN --mount=type=cache,target=/root/.cache/pip \
     /opt/contextforge/bin/pip install -c constraints.txt .
 

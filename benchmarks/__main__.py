@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 
 from benchmarks.corpus import DATA, load_corpus
+from benchmarks.ingest import FULL, QUICK, measure_ingest
+from benchmarks.recall import measure_recall
 from benchmarks.search import (
     measure_bytes,
     measure_keywords,
@@ -26,8 +28,10 @@ console = Console(stderr=True)
 
 
 def main(
+    *,
     quick: Annotated[bool, typer.Option(help="Small sizes: under three minutes.")] = False,
     million: Annotated[bool, typer.Option(help="The keyword leg on 1,000,000 nodes too.")] = False,
+    recall: Annotated[bool, typer.Option(help="Recall over 200,000 nodes too.")] = False,
     data: Annotated[Path, typer.Option(help="Folder of the evaluation set.")] = DATA,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 7,
     output: Annotated[Path, typer.Option(help="Where the JSON goes.")] = Path("build/bench.json"),
@@ -51,6 +55,11 @@ def main(
         results["search"] = measure_sizes(stand, corpus, sizes=sizes)
         results["small_tenant"] = measure_small_tenant(stand, corpus, size=sizes[0] // 2)
         results["bytes"] = measure_bytes(stand)
+    if recall:
+        with open_stand() as stand:
+            results["recall"] = measure_recall(stand, corpus, rows=5_000 if quick else 200_000)
+    with open_stand() as stand:
+        results["ingest"] = measure_ingest(stand, sizes=QUICK if quick else FULL)
     if million:
         with open_stand() as stand:
             results["million"] = measure_keywords(stand, corpus, size=1_000_000)

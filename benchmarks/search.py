@@ -81,7 +81,7 @@ def _time_ranked(stand: Stand, tenant: str, texts: list[tuple[object, ...]]) -> 
 def measure_keywords(stand: Stand, corpus: Corpus, *, size: int) -> dict[str, object]:
     """The keyword leg alone on one very large tenant, against ts_rank_cd on fewer queries."""
     tenant = f"one-{size}"
-    fill_tenant(stand, tenant, corpus=corpus, count=size)
+    fill_tenant(stand, tenant, corpus=corpus, count=size, vectors=False)
     vacuum(stand)
     texts: list[tuple[object, ...]] = [(query,) for query in corpus.queries]
     with tenant_transaction(stand.engine, [tenant]) as connection:
@@ -116,7 +116,8 @@ def measure_small_tenant(stand: Stand, corpus: Corpus, *, size: int) -> dict[str
 
 def _recall(connection: Connection, corpus: Corpus, tenant: str, size: int) -> float:
     """Share of the 20 nearest by brute force over half-precision vectors that the leg returns."""
-    stored = normalised(corpus.embeddings(0, size)).astype(np.float16).astype(np.float32)
+    halves = corpus.embeddings(0, size).astype(np.float16)
+    stored = normalised(halves.astype(np.float32))
     shares = []
     for query in corpus.query_vectors:
         found = {

@@ -68,9 +68,16 @@ def create_tenant(stand: Stand, tenant: str) -> None:
 
 
 def fill_tenant(
-    stand: Stand, tenant: str, *, corpus: Corpus, count: int, first: int = 0, quiet: bool = False
+    stand: Stand,
+    tenant: str,
+    *,
+    corpus: Corpus,
+    count: int,
+    first: int = 0,
+    vectors: bool = True,
+    quiet: bool = False,
 ) -> None:
-    """Make a tenant with so many documents, merge its segments and refresh planner statistics."""
+    """Make a tenant with so many documents, merge its segments and index its vectors."""
     create_tenant(stand, tenant)
     starts = range(first, first + count, BATCH)
     for start in track(starts, description=f"load {tenant}", disable=quiet, transient=True):
@@ -80,7 +87,7 @@ def fill_tenant(
                 connection,
                 tenant,
                 nodes=corpus.drafts(start, size),
-                embeddings=list(corpus.embeddings(start, size)),
+                embeddings=list(corpus.embeddings(start, size)) if vectors else None,
             )
     with tenant_transaction(stand.engine, [tenant]) as connection:
         merge_segments(connection, tenant, everything=True)

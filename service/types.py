@@ -179,3 +179,12 @@ class SearchExplanation:
     vector_path: str | None
     vector_rows: int | None
     shortfall: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a document refers to, as it states it; no kind means that it refers to nothing."""
+
+    source: str
+    kind: Literal["path", "url", "title"] | None = None
+    target: str | None = None

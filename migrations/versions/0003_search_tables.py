@@ -8,8 +8,8 @@
 - search_nodes has one row a live searchable node; its vector is unpadded and inline, its acl null
   where anyone may see it: a test for null is what each scanned row can afford.
 - search_filter is what a search keeps, with documents and metadata already resolved to ids.
-- Only primary keys lead with tenant_id: a second index that does tempts the planner into reading
-  a whole tenant where its statistics are missing or old (docs/decisions/0004).
+- Only primary keys and a partial index lead with tenant_id: another index that did would tempt the
+  planner into reading a whole tenant where its statistics are missing or old (docs/decisions/0004).
 - node_draft is a node on its way in: its place in the batch, and its parent's external_id.
 - ann_nodes repeats the vectors of tenants too large for an exact scan, under the ANN index.
 """
@@ -69,7 +69,7 @@ def upgrade() -> None:
         create index idx_search_nodes_dataset
             on contextforge.search_nodes (dataset_name, tenant_id);
         create index idx_search_nodes_ann_tail
-            on contextforge.search_nodes (node_id)
+            on contextforge.search_nodes (tenant_id, node_id)
             where not in_ann and embedding is not null;
 
         create table contextforge.ann_nodes (

@@ -12,12 +12,16 @@ import typer
 
 from service import __version__
 from service.cli.analysts import analysts
+from service.cli.demo import demo
 from service.cli.doctor import doctor
 from service.cli.embed import embed
 from service.cli.index import index
+from service.cli.ingest import ingest
+from service.cli.ingest_schema import ingest_examples, ingest_schema
 from service.cli.keys import keys
 from service.cli.maintain import maintain
 from service.cli.psql import psql
+from service.cli.reembed import reembed
 from service.cli.schema import migrate
 from service.cli.serving import run, serve
 from service.cli.settings import settings
@@ -32,8 +36,12 @@ app = typer.Typer(
     # Their tracebacks print local variables, passwords among them.
     pretty_exceptions_enable=False,
 )
-for command in (run, serve, migrate, doctor, maintain, index, settings, embed):
+for command in (
+    *(run, serve, migrate, demo, ingest, ingest_schema, ingest_examples),
+    *(doctor, maintain, index, settings, embed),
+):
     app.command()(command)
+app.command()(reembed)
 app.command(context_settings={"ignore_unknown_options": True})(psql)
 app.add_typer(tenants, name="tenants")
 app.add_typer(keys, name="keys")

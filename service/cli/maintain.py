@@ -41,7 +41,7 @@ def maintain(
 
     from service.db.database import open_admin
     from service.db.engine import owner_transaction
-    from service.db.maintenance import list_segment_states
+    from service.db.maintenance import list_segment_states, refresh_planner_statistics
     from service.settings import load_settings
 
     with open_admin(load_settings()) as admin:
@@ -57,6 +57,8 @@ def maintain(
                 chosen, "maintain", console=console, transient=True, disable=not console.is_terminal
             )
         ]
+        with owner_transaction(admin.engine) as connection:
+            refresh_planner_statistics(connection)
     print_rows(done, Upkeep, as_json=as_json)
 
 

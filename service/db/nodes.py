@@ -34,14 +34,15 @@ def upsert_nodes(
     embeddings: Sequence[Vector | None] | None = None,
     dataset_name: str = "default",
     embedder_version: str | None = None,
+    allow_mixed: bool = False,
 ) -> list[UpsertedNode]:
     """Store a batch of nodes in the caller's transaction; nothing of it if anything is wrong."""
-    payload = _encode_nodes(nodes)
+    payload = encode_nodes(nodes)
     vectors = None if embeddings is None else _check_embeddings(nodes, embeddings)
     rows = connection.exec_driver_sql(
         "select external_id, node_id, action"
-        " from public.upsert_nodes(%s, %t::jsonb, %b::public.vector[], %s, %s)",
-        (tenant_id, payload, vectors, dataset_name, embedder_version),
+        " from public.upsert_nodes(%s, %t::jsonb, %b::public.vector[], %s, %s, %s)",
+        (tenant_id, payload, vectors, dataset_name, embedder_version, allow_mixed),
     )
     return [UpsertedNode(*row) for row in rows]
 
@@ -78,7 +79,7 @@ def upsert_links(
     return [UpsertedLink(*row) for row in rows]
 
 
-def _encode_nodes(nodes: Sequence[NodeDraft]) -> str:
+def encode_nodes(nodes: Sequence[NodeDraft]) -> str:
     """Return the nodes as json, or name the first with something PostgreSQL's json cannot hold."""
     payload = [_node_json(node) for node in nodes]
     encoded = _encode(payload)

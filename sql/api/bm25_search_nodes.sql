@@ -17,21 +17,22 @@ declare
     kept contextforge.search_filter;
     lexemes text[];
     idfs double precision[];
+    frequencies bigint[];
     average_length double precision;
 begin
     perform contextforge.check_search(
         query_text, null, tenant_ids, top_k, 1, 1, 'rrf', 60, null
     );
     kept := contextforge.parse_filters(tenant_ids, node_types, dataset_name, filters);
-    select array_agg(t.lexeme), array_agg(t.idf), max(t.average)
-    into lexemes, idfs, average_length
+    select array_agg(t.lexeme), array_agg(t.idf), array_agg(t.documents), max(t.average)
+    into lexemes, idfs, frequencies, average_length
     from contextforge.term_weights(
         tenant_ids, contextforge.query_lexemes(tenant_ids, query_text, kept.lang)
     ) as t;
     return query
     select l.node_id, l.score
     from contextforge.bm25_leg(
-        tenant_ids, lexemes, idfs, average_length, kept, top_k
+        tenant_ids, lexemes, idfs, frequencies, average_length, kept, top_k
     ) as l;
 end
 $$;

@@ -2,6 +2,7 @@ create or replace function contextforge.bm25_leg(
     tenant_ids text[],
     lexemes text[],
     idfs double precision[],
+    frequencies bigint[],
     average_length double precision,
     kept contextforge.search_filter,
     depth integer
@@ -11,12 +12,6 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, public, pg_temp
-set plan_cache_mode = force_custom_plan
-set work_mem = '64MB'
--- Array lengths are unknown to the planner: without this it sorts all postings to group them.
-set enable_sort = off
--- For the same reason it would join by nested loops, each posting against each node.
-set enable_nestloop = off
 as $$
 #variable_conflict use_column
 declare
@@ -25,88 +20,100 @@ declare
     flat constant double precision := k1 * (1 - b);
     slope constant double precision := k1 * b / average_length;
     scale constant double precision := contextforge.bm25_scale(idfs);
-    weights constant double precision[] := array(
-        select i * (k1 + 1) * scale from unnest(idfs) with ordinality as u (i, place) order by place
-    );
-    unfiltered constant boolean := kept is not distinct from row(
-        null, null, null, null, null, null, kept.acl_groups
-    )::contextforge.search_filter;
-    probe integer := depth * case when unfiltered then 2 else 20 end;
-    candidates bigint;
-    lowest double precision;
-    ids integer[];
-    scores double precision[];
+    postings constant bigint := (select sum(f) from unnest(frequencies) as f);
+    -- Terms and their weights from the rarest on, and sums of both ends.
+    terms text[];
+    weights double precision[];
+    read_by bigint[];
+    left_over double precision[];
+    essential integer;
+    reached double precision;
+    survivors integer[];
 begin
-    if average_length is null or cardinality(lexemes) = 0 then
+    if average_length is null or coalesce(postings, 0) = 0 then
         return;
     end if;
-
-    -- First the best by score alone, looked up afterwards: dead and filtered ones fall out. Only
-    -- if too few are left, or a tie runs past the end, every match is looked up.
-    loop
-        with scored as (
-            select
-                (e.posting >> 30)::integer as doc_id,
-                sum(round(
-                    e.weight * ((e.posting >> 20) & 1023)
-                    / (((e.posting >> 20) & 1023) + flat + slope * (e.posting & 1048575))
-                )) as total
-            from (
-                select w.weight, unnest(p.packed) as posting
-                from unnest(lexemes, weights) as w (lexeme, weight)
-                join contextforge.postings as p
-                    on p.tenant_id = any(tenant_ids) and p.lexeme = w.lexeme
-                where p.lexeme = any(lexemes)
-            ) as e
-            group by 1
-        ),
-
-        best as materialized (
-            select c.doc_id, c.total
-            from scored as c
-            order by c.total desc, c.doc_id
-            limit probe
-        ),
-
-        found as (
-            select s.tenant_id, s.node_id, c.total
-            from best as c
-            join contextforge.search_nodes as s on s.doc_id = c.doc_id
-            -- The tenant in a form no index serves: the way is by doc_id, also where the planner
-            -- takes a tenant that is new to its statistics for an empty one.
-            where s.tenant_id || '' = any(tenant_ids)
-                and s.doc_id = any(array(select b.doc_id from best as b))
-                and contextforge.passes_filter(
-                    kept, s.node_id, s.article_id, s.node_type, s.dataset_name, s.lang,
-                    s.space_id, s.acl
-                )
-            order by c.total desc, s.tenant_id, s.node_id
-            limit depth
-        )
-
+    select
+        array_agg(t.lexeme order by t.place), array_agg(t.weight order by t.place),
+        array_agg(t.read_by order by t.place), array_agg(t.left_over order by t.place)
+    into terms, weights, read_by, left_over
+    from (
         select
-            (select count(*) from best), (select min(c.total) from best as c),
-            array(select f.node_id from found as f order by f.total desc, f.tenant_id, f.node_id),
-            array(select f.total from found as f order by f.total desc, f.tenant_id, f.node_id)
-        into candidates, lowest, ids, scores;
-        exit when probe is null or candidates < probe
-            or (cardinality(ids) = depth and scores[depth] > lowest);
-        probe := null;
-    end loop;
+            u.lexeme, u.idf * (k1 + 1) * scale as weight,
+            row_number() over (order by u.frequency, u.lexeme) as place,
+            sum(u.frequency) over (order by u.frequency, u.lexeme) as read_by,
+            coalesce(
+                sum(u.idf * (k1 + 1) * scale) over (
+                    order by u.frequency desc, u.lexeme desc
+                    rows between unbounded preceding and 1 preceding
+                ), 0
+            ) as left_over
+        from unnest(lexemes, idfs, frequencies) as u (lexeme, idf, frequency)
+    ) as t;
 
-    return query select r.node_id, r.total / scale from unnest(ids, scores) as r (node_id, total);
+    -- Where much would be read, the rarest terms tell what the last of the best reaches at least.
+    -- If the other terms together cannot add as much, a node with none of the rare ones is out,
+    -- and so is one that would not get there even with all the others.
+    if postings >= (select s.prune_from from contextforge.search_settings() as s) then
+        essential := (
+            select coalesce(min(r.place), cardinality(terms))
+            from unnest(read_by) with ordinality as r (postings, place)
+            where r.postings >= 4 * depth
+        );
+        for attempt in 1 .. 2 loop
+            exit when read_by[essential] > 0.6 * postings;
+            select r.total into reached
+            from contextforge.best_by_terms(
+                tenant_ids, terms[:essential], weights[:essential], flat, slope, kept, depth
+            ) with ordinality as r (node_id, total, place)
+            where r.place = depth;
+            exit when reached is null;
+            if left_over[essential] < reached then
+                survivors := contextforge.nodes_above(
+                    tenant_ids, terms[:essential], weights[:essential], flat, slope, kept,
+                    reached - left_over[essential] - 1 -- for what rounding may have added
+                );
+                exit;
+            end if;
+            essential := (
+                select min(l.place)
+                from unnest(left_over) with ordinality as l (weight, place)
+                where l.weight < reached
+            );
+        end loop;
+    end if;
+
+    -- Looking a node up costs as much as scoring some fifty postings.
+    if survivors is null or cardinality(survivors) > greatest(2 * depth, postings / 50) then
+        return query
+        select r.node_id, r.total / scale
+        from contextforge.best_by_terms(
+            tenant_ids, terms, weights, flat, slope, kept, depth
+        ) as r;
+        return;
+    end if;
+    return query
+    select s.node_id, sum(s.score)
+    from contextforge.bm25_scores(tenant_ids, survivors, lexemes, idfs, average_length) as s
+    group by s.tenant_id, s.node_id
+    order by 2 desc, s.tenant_id, s.node_id
+    limit depth;
 end
 $$;
 
 comment on function contextforge.bm25_leg(
-    text[], text[], double precision[], double precision, contextforge.search_filter, integer
+    text[], text[], double precision[], bigint[], double precision, contextforge.search_filter,
+    integer
 ) is
 'The best nodes by BM25: sum over terms of idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / '
-'average length)), k1 = 1.2, b = 0.75; terms are ORed, ties break on node_id.';
+'average length)), k1 = 1.2, b = 0.75; terms are ORed, ties break on node_id. Common terms are '
+'read only for nodes that they can still bring among the best (MaxScore).';
 
 revoke all on function contextforge.bm25_leg(
-    text[], text[], double precision[], double precision, contextforge.search_filter, integer
+    text[], text[], double precision[], bigint[], double precision, contextforge.search_filter,
+    integer
 ) from public;
 grant execute on function contextforge.bm25_leg(
-    text[], text[], double precision[], double precision, contextforge.search_filter, integer
+    text[], text[], double precision[], bigint[], double precision, contextforge.search_filter,
+    integer
 ) to contextforge_api, contextforge_analyst;

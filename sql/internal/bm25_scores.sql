@@ -5,12 +5,15 @@ create or replace function contextforge.bm25_scores(
     idfs double precision[],
     average_length double precision
 )
-returns table (node_id integer, lexeme text, tf integer, score double precision)
+returns table (
+    tenant_id text, node_id integer, lexeme text, tf integer, score double precision
+)
 language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, public, pg_temp
 set plan_cache_mode = force_custom_plan
+set enable_nestloop = off
 as $$
 #variable_conflict use_column
 declare
@@ -20,7 +23,7 @@ declare
 begin
     return query
     select
-        n.node_id, w.lexeme, t.tf,
+        n.tenant_id, n.node_id, w.lexeme, t.tf,
         round(
             w.idf * (k1 + 1) * scale * t.tf
             / (t.tf + k1 * (1 - b) + k1 * b / average_length * s.text_length)
@@ -30,7 +33,8 @@ begin
     cross join lateral unnest(n.searchable_text) as u
     cross join lateral (select coalesce(cardinality(u.positions), 1) as tf) as t
     join unnest(lexemes, idfs) as w (lexeme, idf) on w.lexeme = u.lexeme
-    where n.tenant_id = any(tenant_ids) and n.node_id = any(node_ids);
+    where n.tenant_id = any(tenant_ids) and n.node_id = any(node_ids)
+        and s.tenant_id = any(tenant_ids) and s.node_id = any(node_ids);
 end
 $$;
 

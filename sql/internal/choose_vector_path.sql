@@ -24,20 +24,22 @@ begin
     end if;
 
     -- Counting stops just past the limit: beyond it the exact number decides nothing.
-    select count(*) into corpus
-    from (
-        select
-        from contextforge.search_nodes as s
-        where s.tenant_id = any(tenant_ids)
-            and contextforge.passes_filter(
-                kept, s.node_id, s.article_id, s.node_type, s.dataset_name, s.lang, s.space_id,
-                s.acl
-            )
-        limit setting.exact_limit + 1
-    ) as counted;
-    if corpus <= setting.exact_limit then
-        return query select 'exact', corpus;
-        return;
+    if not contextforge.is_unfiltered(kept) then
+        select count(*) into corpus
+        from (
+            select
+            from contextforge.search_nodes as s
+            where s.tenant_id = any(tenant_ids)
+                and contextforge.passes_filter(
+                    kept, s.node_id, s.article_id, s.node_type, s.dataset_name, s.lang,
+                    s.space_id, s.acl
+                )
+            limit setting.exact_limit + 1
+        ) as counted;
+        if corpus <= setting.exact_limit then
+            return query select 'exact', corpus;
+            return;
+        end if;
     end if;
 
     select count(*) <= setting.exact_limit into indexed

@@ -13,7 +13,7 @@ declare
     padded_dim constant integer := contextforge.embedding_dim();
     drafts contextforge.node_draft[];
 begin
-    select array_agg(drafted.draft order by drafted.external_id) into drafts
+    select array_agg(drafted.draft) into drafts
     from (
         select
             x.external_id,
@@ -25,13 +25,9 @@ begin
                     coalesce(x.content, ''), coalesce(nullif(x.metadata, 'null'), '{}'),
                     x.parent_id, x.section_path, x.order_index, x.header, x.doc_title, x.url,
                     x.lang, x.space_id, coalesce(x.acl, '{}'), x.token_count,
-                    sha256(convert_to(
-                        jsonb_build_array(
-                            x.title, x.summary, x.header, x.content, x.lang,
-                            coalesce(x.searchable, true)
-                        )::text,
-                        'utf8'
-                    )),
+                    contextforge.content_hash(
+                        x.title, x.summary, x.header, x.content, x.lang, x.searchable
+                    ),
                     case when x.embedding is not null then draft_nodes.embedder_version end,
                     null, contextforge.pad_embedding(x.embedding, padded_dim), now(), now()
                 )::public.knowledge_nodes
@@ -55,7 +51,7 @@ end
 $$;
 
 comment on function contextforge.draft_nodes(text, text, jsonb, vector[], text) is
-'A checked batch as rows in order of external_id, embeddings padded, ids still open.';
+'A checked batch as rows, embeddings padded, ids still open.';
 
 revoke all on function contextforge.draft_nodes(text, text, jsonb, vector[], text) from public;
 grant execute on function contextforge.draft_nodes(text, text, jsonb, vector[], text)

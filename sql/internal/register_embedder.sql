@@ -1,5 +1,9 @@
+-- On a new database there is nothing to drop, which is no news.
+set local client_min_messages = warning;
+drop function if exists contextforge.register_embedder(text, text, vector[]);
+
 create or replace function contextforge.register_embedder(
-    tenant_id text, embedder_version text, embeddings vector[]
+    tenant_id text, embedder_version text, embeddings vector[], allow_mixed boolean
 )
 returns integer
 language plpgsql
@@ -9,8 +13,11 @@ as $$
 #variable_conflict use_column
 declare
     padded_dim constant integer := contextforge.embedding_dim();
-    given_dim constant integer := (
-        select vector_dims(e) from unnest(embeddings) as e where e is not null limit 1
+    -- Almost always the first one tells; unnesting copies them all.
+    given_dim constant integer := vector_dims(
+        coalesce(
+            embeddings[1], (select e from unnest(embeddings) as e where e is not null limit 1)
+        )
     );
     profile contextforge.tenant_profiles;
 begin
@@ -36,21 +43,32 @@ begin
         from contextforge.tenant_profiles as p
         where p.tenant_id = register_embedder.tenant_id;
     end if;
-    if profile.embedder_version <> register_embedder.embedder_version then
+    if profile.embedder_version <> register_embedder.embedder_version
+        and not (allow_mixed and given_dim = profile.embedding_dim)
+    then
         raise exception 'tenant "%" holds embeddings of "%", not of "%"',
             tenant_id, profile.embedder_version, register_embedder.embedder_version
             using errcode = 'object_not_in_prerequisite_state',
-                  hint = 'Cosines of two embedders mean nothing together: embed with the '
-                         'registered one, or use another tenant.';
+                  hint = case
+                      when allow_mixed then format(
+                          'Only embeddings of %s dimensions can be mixed with them, and these have '
+                          '%s. ', profile.embedding_dim, given_dim
+                      )
+                      else 'Cosines of two embedders mean nothing together. '
+                  end || format(
+                      'Embed with the registered one, use another tenant, or change this one''s '
+                      'model with: contextforge reembed --tenant %s --model MODEL', tenant_id
+                  );
     end if;
     return coalesce(profile.embedding_dim, padded_dim);
 end
 $$;
 
-comment on function contextforge.register_embedder(text, text, vector[]) is
+comment on function contextforge.register_embedder(text, text, vector[], boolean) is
 'The dimension a tenant''s embeddings must have. The first write that names an embedder registers '
-'it with its dimension; another embedder later is refused.';
+'it with its dimension; another embedder later is refused, or with allow_mixed accepted if it has '
+'the same dimension.';
 
-revoke all on function contextforge.register_embedder(text, text, vector[]) from public;
-grant execute on function contextforge.register_embedder(text, text, vector[])
+revoke all on function contextforge.register_embedder(text, text, vector[], boolean) from public;
+grant execute on function contextforge.register_embedder(text, text, vector[], boolean)
 to contextforge_api;

@@ -33,6 +33,7 @@ declare
     depth constant integer := greatest(100, 5 * top_k);
     lexemes text[] := contextforge.query_lexemes(tenant_ids, query_text, kept.lang);
     idfs double precision[];
+    frequencies bigint[];
     average_length double precision;
     idf_total double precision;
     some_absent boolean;
@@ -48,9 +49,9 @@ declare
     profile record;
 begin
     select
-        array_agg(t.lexeme), array_agg(t.idf), max(t.average), sum(t.idf),
-        bool_or(t.documents = 0)
-    into lexemes, idfs, average_length, idf_total, some_absent
+        array_agg(t.lexeme), array_agg(t.idf), array_agg(t.documents), max(t.average),
+        sum(t.idf), bool_or(t.documents = 0)
+    into lexemes, idfs, frequencies, average_length, idf_total, some_absent
     from contextforge.term_weights(tenant_ids, lexemes) as t;
     if some_absent then
         -- What only another language makes of the query (its stop words here, say) and no node
@@ -67,7 +68,9 @@ begin
         wb := bm25_weight;
         select coalesce(array_agg(l.node_id), '{}'), coalesce(array_agg(l.score), '{}')
         into keyword_ids, keyword_scores
-        from contextforge.bm25_leg(tenant_ids, lexemes, idfs, average_length, kept, depth) as l;
+        from contextforge.bm25_leg(
+            tenant_ids, lexemes, idfs, frequencies, average_length, kept, depth
+        ) as l;
     end if;
     if query_embedding is not null and vector_weight > 0 then
         wv := vector_weight;

@@ -1,6 +1,10 @@
 create or replace function contextforge.search_settings()
 returns table (
-    embedding_dim integer, exact_limit integer, ann_method text, ann_search_effort integer
+    embedding_dim integer,
+    exact_limit integer,
+    ann_method text,
+    ann_search_effort integer,
+    prune_from integer
 )
 language sql
 stable
@@ -8,13 +12,14 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select i.embedding_dim, i.exact_limit, i.ann_method, i.ann_search_effort
+    select i.embedding_dim, i.exact_limit, i.ann_method, i.ann_search_effort, i.prune_from
     from contextforge.installation as i
 $$;
 
 comment on function contextforge.search_settings() is
 'What this installation searches with: stored dimension, up to how many rows the vector leg '
-'scans exactly, and the kind and effort of its ANN index.';
+'scans exactly, the kind and effort of its ANN index, and from how '
+'many postings on the keyword leg tries to skip common terms.';
 
 revoke all on function contextforge.search_settings() from public;
 grant execute on function contextforge.search_settings()

@@ -26,7 +26,10 @@ begin
     -- without an embedding leaves the stored one in place while the text is the same.
     stale := array(
         with stored as materialized (
-            select n.*
+            select
+                n.external_id, n.content_hash, n.node_type, n.title, n.summary, n.metadata,
+                n.parent_id, n.section_path, n.order_index, n.header, n.doc_title, n.url, n.lang,
+                n.space_id, n.acl, n.token_count, n.embedder_version, n.embedding
             from public.knowledge_nodes as n
             where n.tenant_id = tenant and n.dataset_name = dataset and n.external_id = any(names)
         ),

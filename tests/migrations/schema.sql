@@ -154,15 +154,43 @@ CREATE TABLE contextforge.installation (
     exact_limit integer DEFAULT 20000 NOT NULL,
     ann_method text DEFAULT 'hnsw'::text NOT NULL,
     ann_search_effort integer DEFAULT 100 NOT NULL,
+    prune_from integer DEFAULT 30000 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT installation_ann_method_check CHECK ((ann_method = ANY (ARRAY['hnsw'::text, 'ivfflat'::text]))),
     CONSTRAINT installation_ann_search_effort_check CHECK ((ann_search_effort > 0)),
     CONSTRAINT installation_embedding_dim_check CHECK (((embedding_dim >= 1) AND (embedding_dim <= 2000))),
     CONSTRAINT installation_exact_limit_check CHECK ((exact_limit >= 0)),
-    CONSTRAINT installation_only_row_check CHECK (only_row)
+    CONSTRAINT installation_only_row_check CHECK (only_row),
+    CONSTRAINT installation_prune_from_check CHECK ((prune_from >= 0))
 );
 
 ALTER TABLE contextforge.installation OWNER TO contextforge_owner;
+
+CREATE TABLE contextforge.next_embeddings (
+    tenant_id text NOT NULL,
+    node_id integer NOT NULL,
+    embedder_version text NOT NULL,
+    content_hash bytea NOT NULL,
+    embedding public.vector NOT NULL,
+    CONSTRAINT next_embeddings_embedder_version_check CHECK ((embedder_version <> ''::text)),
+    CONSTRAINT next_embeddings_embedding_check CHECK ((public.vector_dims(embedding) <= 1024))
+);
+
+ALTER TABLE ONLY contextforge.next_embeddings FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE contextforge.next_embeddings OWNER TO contextforge_owner;
+
+CREATE TABLE contextforge.node_references (
+    tenant_id text NOT NULL,
+    source_id integer NOT NULL,
+    kind text NOT NULL,
+    target text NOT NULL,
+    CONSTRAINT node_references_kind_check CHECK ((kind = ANY (ARRAY['path'::text, 'url'::text, 'title'::text])))
+);
+
+ALTER TABLE ONLY contextforge.node_references FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE contextforge.node_references OWNER TO contextforge_owner;
 
 CREATE TABLE contextforge.postings (
     tenant_id text NOT NULL,
@@ -296,6 +324,12 @@ ALTER TABLE ONLY contextforge.embedder_profiles
 ALTER TABLE ONLY contextforge.installation
     ADD CONSTRAINT installation_pkey PRIMARY KEY (only_row);
 
+ALTER TABLE ONLY contextforge.next_embeddings
+    ADD CONSTRAINT next_embeddings_pkey PRIMARY KEY (tenant_id, node_id);
+
+ALTER TABLE ONLY contextforge.node_references
+    ADD CONSTRAINT node_references_pkey PRIMARY KEY (tenant_id, source_id, kind, target);
+
 ALTER TABLE ONLY contextforge.postings
     ADD CONSTRAINT postings_pkey PRIMARY KEY (tenant_id, lexeme, segment_id);
 
@@ -330,7 +364,7 @@ CREATE INDEX idx_knowledge_nodes_embedding ON contextforge.ann_nodes USING hnsw 
 
 CREATE INDEX idx_postings_segment ON contextforge.postings USING btree (segment_id);
 
-CREATE INDEX idx_search_nodes_ann_tail ON contextforge.search_nodes USING btree (node_id) WHERE ((NOT in_ann) AND (embedding IS NOT NULL));
+CREATE INDEX idx_search_nodes_ann_tail ON contextforge.search_nodes USING btree (tenant_id, node_id) WHERE ((NOT in_ann) AND (embedding IS NOT NULL));
 
 CREATE INDEX idx_search_nodes_dataset ON contextforge.search_nodes USING btree (dataset_name, tenant_id);
 
@@ -342,12 +376,22 @@ CREATE INDEX idx_knowledge_nodes_searchable ON public.knowledge_nodes USING gin 
 
 CREATE INDEX idx_knowledge_nodes_tenant ON public.knowledge_nodes USING btree (tenant_id, parent_id, order_index);
 
+CREATE INDEX idx_knowledge_nodes_title ON public.knowledge_nodes USING btree (tenant_id, lower(title)) WHERE (parent_id IS NULL);
+
 CREATE INDEX idx_knowledge_nodes_type ON public.knowledge_nodes USING btree (tenant_id, node_type, node_id);
+
+CREATE INDEX idx_knowledge_nodes_url ON public.knowledge_nodes USING btree (tenant_id, url) WHERE (url IS NOT NULL);
 
 CREATE INDEX idx_node_links_target ON public.node_links USING btree (tenant_id, target_id);
 
 ALTER TABLE ONLY contextforge.analyst_grants
     ADD CONSTRAINT analyst_grants_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES contextforge.tenants(tenant_id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY contextforge.next_embeddings
+    ADD CONSTRAINT next_embeddings_tenant_id_node_id_fkey FOREIGN KEY (tenant_id, node_id) REFERENCES public.knowledge_nodes(tenant_id, node_id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY contextforge.node_references
+    ADD CONSTRAINT node_references_tenant_id_source_id_fkey FOREIGN KEY (tenant_id, source_id) REFERENCES public.knowledge_nodes(tenant_id, node_id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY public.knowledge_nodes
     ADD CONSTRAINT knowledge_nodes_tenant_id_parent_id_fkey FOREIGN KEY (tenant_id, parent_id) REFERENCES public.knowledge_nodes(tenant_id, node_id);
@@ -362,6 +406,12 @@ ALTER TABLE ONLY public.node_ranks
     ADD CONSTRAINT node_ranks_tenant_id_node_id_fkey FOREIGN KEY (tenant_id, node_id) REFERENCES public.knowledge_nodes(tenant_id, node_id) ON DELETE CASCADE;
 
 CREATE POLICY analyst_tenants ON contextforge.ann_nodes FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
+   FROM contextforge.granted_tenants g))));
+
+CREATE POLICY analyst_tenants ON contextforge.next_embeddings FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
+   FROM contextforge.granted_tenants g))));
+
+CREATE POLICY analyst_tenants ON contextforge.node_references FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
    FROM contextforge.granted_tenants g))));
 
 CREATE POLICY analyst_tenants ON contextforge.postings FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
@@ -380,6 +430,10 @@ ALTER TABLE contextforge.ann_nodes ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY api_tenants ON contextforge.ann_nodes TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
 
+CREATE POLICY api_tenants ON contextforge.next_embeddings TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
+
+CREATE POLICY api_tenants ON contextforge.node_references TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
+
 CREATE POLICY api_tenants ON contextforge.postings TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
 
 CREATE POLICY api_tenants ON contextforge.search_nodes TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
@@ -388,7 +442,15 @@ CREATE POLICY api_tenants ON contextforge.segments TO contextforge_api USING ((t
 
 CREATE POLICY api_tenants ON contextforge.tenant_profiles TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
 
+ALTER TABLE contextforge.next_embeddings ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE contextforge.node_references ENABLE ROW LEVEL SECURITY;
+
 CREATE POLICY owner_all ON contextforge.ann_nodes TO contextforge_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON contextforge.next_embeddings TO contextforge_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON contextforge.node_references TO contextforge_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON contextforge.postings TO contextforge_owner USING (true) WITH CHECK (true);
 
@@ -451,6 +513,12 @@ GRANT SELECT ON TABLE contextforge.ann_nodes TO contextforge_analyst;
 GRANT USAGE ON SEQUENCE contextforge.doc_ids TO contextforge_api;
 
 GRANT SELECT ON TABLE contextforge.granted_tenants TO contextforge_analyst;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE contextforge.next_embeddings TO contextforge_api;
+GRANT SELECT ON TABLE contextforge.next_embeddings TO contextforge_analyst;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE contextforge.node_references TO contextforge_api;
+GRANT SELECT ON TABLE contextforge.node_references TO contextforge_analyst;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE contextforge.postings TO contextforge_api;
 GRANT SELECT ON TABLE contextforge.postings TO contextforge_analyst;

@@ -23,6 +23,8 @@ OPERATIONS = ("read", "insert", "update", "delete")
 MOVE = "move"
 TENANT_TABLES = (
     "contextforge.ann_nodes",
+    "contextforge.next_embeddings",
+    "contextforge.node_references",
     "contextforge.postings",
     "contextforge.search_nodes",
     "contextforge.segments",
@@ -175,13 +177,15 @@ def _free_key(connection: psycopg.Connection, table: str, tenant: str) -> dict[s
             return {"segment_id": 1_000_000}
         case "public.node_links":
             return {"link_type": "another"}
-        case "public.node_ranks":
-            unranked = connection.execute(
+        case "contextforge.node_references":
+            return {"target": "another"}
+        case "public.node_ranks" | "contextforge.next_embeddings":
+            missing = connection.execute(
                 "select node_id from public.knowledge_nodes where tenant_id = %s"
-                " except select node_id from public.node_ranks where tenant_id = %s",
+                f" except select node_id from {table} where tenant_id = %s",
                 (tenant, tenant),
             ).fetchone()
-            assert unranked is not None
-            return {"node_id": unranked[0]}
+            assert missing is not None
+            return {"node_id": missing[0]}
         case _:
             return {"node_id": 1_000_000, "external_id": "another"}

@@ -88,6 +88,13 @@ def world(
         connection.exec_driver_sql("""
             insert into node_ranks (tenant_id, node_id, rank)
             select tenant_id, min(node_id), 1 from knowledge_nodes group by tenant_id;
+            insert into contextforge.node_references (tenant_id, source_id, kind, target)
+            select tenant_id, min(node_id), 'path', 'b.md' from knowledge_nodes group by tenant_id;
+            insert into contextforge.next_embeddings (
+                tenant_id, node_id, embedder_version, content_hash, embedding
+            )
+            select tenant_id, node_id, 'next', content_hash, embedding
+            from knowledge_nodes join node_ranks using (tenant_id, node_id);
             insert into contextforge.ann_nodes (
                 tenant_id, node_id, article_id, node_type, dataset_name, embedding
             )

@@ -15,6 +15,8 @@ from tests.live_database import SMALL_DIM, LiveDatabase, LiveServer
 
 TENANT_TABLES = {
     "contextforge.ann_nodes",
+    "contextforge.next_embeddings",
+    "contextforge.node_references",
     "contextforge.postings",
     "contextforge.search_nodes",
     "contextforge.segments",

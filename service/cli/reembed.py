@@ -1,0 +1,89 @@
+"""contextforge reembed: change a tenant's embedding model while searches go on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.output import AsJson, print_json
+
+if TYPE_CHECKING:
+    from service.ingestion.reembed import Reembedding, ReembedReport
+
+
+def reembed(
+    *,
+    tenant: Annotated[str, typer.Option("--tenant", help="The tenant whose model changes.")],
+    model: Annotated[str | None, typer.Option("--model", help="The new model, by name.")] = None,
+    abort: Annotated[
+        bool, typer.Option("--abort", help="Drop what was embedded for the new model so far.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Embed a tenant's nodes with another model, then switch; interrupted, run it again.
+
+    Until the switch, searches find what they always found.
+    """
+    from service.db.database import open_database
+    from service.embedding import load_embedder
+    from service.ingestion.reembed import Reembedding, abort_reembedding
+    from service.settings import load_settings
+
+    if abort == (model is not None):
+        raise typer.BadParameter("give either --model or --abort.")
+    settings = load_settings()
+    with open_database(settings) as database:
+        if model is None:
+            dropped = abort_reembedding(database.engine, tenant)
+            _show_abort(tenant, dropped, as_json=as_json)
+            return
+        reembedding = Reembedding(database.engine, tenant, load_embedder(model))
+        report = _run_with_progress(reembedding)
+    _show_report(report, model, renamed=model != settings.embedding_model, as_json=as_json)
+
+
+def _run_with_progress(reembedding: Reembedding) -> ReembedReport:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("reembed"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("reembed", total=None)
+        return reembedding.run(
+            on_progress=lambda done, total: bar.update(task, completed=done, total=total)
+        )
+
+
+def _show_report(report: ReembedReport, model: str, *, renamed: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(report))
+        return
+    typer.echo(
+        f"{report.tenant_id} is searched by {report.embedder_version} now; "
+        f"{report.embedded} nodes embedded, {report.switched} switched."
+    )
+    if renamed:
+        typer.echo(f"Set EMBEDDING_MODEL={model} for what embeds its questions and documents.")
+
+
+def _show_abort(tenant: str, dropped: int, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"tenant_id": tenant, "dropped": dropped})
+        return
+    typer.echo(f"{dropped} embeddings dropped; {tenant} is searched as before.")

@@ -1,0 +1,1 @@
+"""From files, schemas and examples to searchable nodes: read, split, embed, write."""
