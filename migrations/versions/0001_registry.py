@@ -21,7 +21,7 @@ def upgrade() -> None:
             exact_limit integer not null default 20000 check (exact_limit >= 0),
             ann_method text not null default 'hnsw' check (ann_method in ('hnsw', 'ivfflat')),
             ann_search_effort integer not null default 100 check (ann_search_effort > 0),
-            prune_from integer not null default 30000 check (prune_from >= 0),
+            prune_from integer not null default 200000 check (prune_from >= 0),
             created_at timestamptz not null default now()
         );
         insert into contextforge.installation (embedding_dim) values ({embedding_dim});

@@ -13,7 +13,6 @@ stable
 parallel safe
 set search_path = pg_catalog, public, pg_temp
 set plan_cache_mode = force_custom_plan
-set enable_nestloop = off
 as $$
 #variable_conflict use_column
 declare
@@ -33,8 +32,7 @@ begin
     cross join lateral unnest(n.searchable_text) as u
     cross join lateral (select coalesce(cardinality(u.positions), 1) as tf) as t
     join unnest(lexemes, idfs) as w (lexeme, idf) on w.lexeme = u.lexeme
-    where n.tenant_id = any(tenant_ids) and n.node_id = any(node_ids)
-        and s.tenant_id = any(tenant_ids) and s.node_id = any(node_ids);
+    where n.tenant_id = any(tenant_ids) and n.node_id = any(node_ids);
 end
 $$;
 

@@ -154,7 +154,7 @@ CREATE TABLE contextforge.installation (
     exact_limit integer DEFAULT 20000 NOT NULL,
     ann_method text DEFAULT 'hnsw'::text NOT NULL,
     ann_search_effort integer DEFAULT 100 NOT NULL,
-    prune_from integer DEFAULT 30000 NOT NULL,
+    prune_from integer DEFAULT 200000 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT installation_ann_method_check CHECK ((ann_method = ANY (ARRAY['hnsw'::text, 'ivfflat'::text]))),
     CONSTRAINT installation_ann_search_effort_check CHECK ((ann_search_effort > 0)),
