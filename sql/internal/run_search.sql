@@ -37,6 +37,7 @@ declare
     average_length double precision;
     idf_total double precision;
     some_absent boolean;
+    expected text[];
     keyword_ids integer[] := '{}';
     keyword_scores double precision[] := '{}';
     vector_ids integer[] := '{}';
@@ -56,12 +57,11 @@ begin
     if some_absent then
         -- What only another language makes of the query (its stop words here, say) and no node
         -- holds is no term that a node could be lacking.
+        expected := contextforge.query_lexemes(tenant_ids, query_text, kept.lang, true);
         select sum(t.idf) into idf_total
-        from contextforge.term_weights(tenant_ids, lexemes) as t
-        where t.documents > 0
-            or t.lexeme = any(
-                contextforge.query_lexemes(tenant_ids, query_text, kept.lang, true)
-            );
+        from unnest(lexemes, idfs, frequencies) as t (lexeme, idf, documents)
+        left join unnest(expected) as e (lexeme) on e.lexeme = t.lexeme
+        where t.documents > 0 or e.lexeme is not null;
     end if;
 
     if cardinality(lexemes) > 0 and bm25_weight > 0 then
