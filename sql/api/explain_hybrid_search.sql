@@ -73,25 +73,11 @@ begin
     ),
 
     summary as (
-        select
-            case
-                when count(*) >= top_k then null
-                when contextforge.count_searchable(tenant_ids, kept) = 0
-                    then 'no searchable node passes the filters'
-                when min_relevance is not null
-                    then format(
-                        '%s of %s: the rest is below min_relevance %s or matches nothing',
-                        count(*), top_k, min_relevance
-                    )
-                when path is null and lexemes is null
-                    then 'the query has no searchable word and no embedding'
-                when path is null
-                    then format('%s of %s: no other node holds a query term', count(*), top_k)
-                else format(
-                    '%s of %s: no other node under the filters holds a query term or has an '
-                    'embedding', count(*), top_k
-                )
-            end as shortfall
+        select contextforge.shortfall(
+            count(*), top_k,
+            case when count(*) < top_k then contextforge.count_searchable(tenant_ids, kept) end,
+            min_relevance, lexemes is not null, path is not null
+        ) as shortfall
         from results
     )
 

@@ -28,7 +28,8 @@ declare
     left_over double precision[];
     essential integer;
     reached double precision;
-    survivors integer[];
+    doc_ids integer[];
+    totals double precision[];
 begin
     if average_length is null or coalesce(postings, 0) = 0 then
         return;
@@ -51,53 +52,56 @@ begin
         from unnest(lexemes, idfs, frequencies) as u (lexeme, idf, frequency)
     ) as t;
 
-    -- Where much would be read, the rarest terms tell what the last of the best reaches at least.
-    -- If the other terms together cannot add as much, a node with none of the rare ones is out,
-    -- and so is one that would not get there even with all the others.
+    -- Where much would be read, the best by the rarest terms are scored in full: what the last of
+    -- them reaches, the best reach at least. Terms that together cannot add as much stay unread: a
+    -- node with none of the others is out, and so is one that would not get there even with all.
     if postings >= (select s.prune_from from contextforge.search_settings() as s) then
         essential := (
-            select coalesce(min(r.place), cardinality(terms))
+            select min(r.place)
             from unnest(read_by) with ordinality as r (postings, place)
             where r.postings >= 4 * depth
         );
-        for attempt in 1 .. 2 loop
-            exit when read_by[essential] > 0.6 * postings;
-            select r.total into reached
-            from contextforge.best_by_terms(
-                tenant_ids, terms[:essential], weights[:essential], flat, slope, kept, depth
-            ) with ordinality as r (node_id, total, place)
-            where r.place = depth;
-            exit when reached is null;
-            if left_over[essential] < reached then
-                survivors := contextforge.nodes_above(
-                    tenant_ids, terms[:essential], weights[:essential], flat, slope, kept,
-                    reached - left_over[essential] - 1 -- for what rounding may have added
-                );
-                exit;
-            end if;
-            essential := (
-                select min(l.place)
-                from unnest(left_over) with ordinality as l (weight, place)
-                where l.weight < reached
-            );
-        end loop;
+        reached := (
+            select sum(s.score) * scale
+            from contextforge.bm25_scores(
+                tenant_ids,
+                array(
+                    select r.node_id
+                    from contextforge.best_by_terms(
+                        tenant_ids, terms[:essential], weights[:essential], flat, slope, kept, depth
+                    ) as r
+                    where read_by[essential] < 0.3 * postings
+                ),
+                lexemes, idfs, average_length
+            ) as s
+            group by s.node_id
+            order by 1 desc
+            offset depth - 1
+            limit 1
+        );
+        essential := (
+            select min(l.place)
+            from unnest(left_over) with ordinality as l (weight, place)
+            where l.weight < reached
+        );
+        -- Looking a document up in the list of a term costs about as much as scoring a posting.
+        select array_agg(d.doc_id), array_agg(d.total) into doc_ids, totals
+        from contextforge.documents_above(
+            tenant_ids, terms, weights, left_over, essential, flat, slope,
+            reached - 1, -- for what rounding may have added
+            postings - read_by[essential]
+        ) as d
+        where read_by[essential] < 0.8 * postings;
     end if;
 
-    -- Looking a node up costs as much as scoring some fifty postings.
-    if survivors is null or cardinality(survivors) > greatest(2 * depth, postings / 50) then
+    return query
+    select r.node_id, r.total / scale
+    from contextforge.best_live(tenant_ids, doc_ids, totals, kept, depth) as r;
+    if not found then
         return query
         select r.node_id, r.total / scale
-        from contextforge.best_by_terms(
-            tenant_ids, terms, weights, flat, slope, kept, depth
-        ) as r;
-        return;
+        from contextforge.best_by_terms(tenant_ids, terms, weights, flat, slope, kept, depth) as r;
     end if;
-    return query
-    select s.node_id, sum(s.score)
-    from contextforge.bm25_scores(tenant_ids, survivors, lexemes, idfs, average_length) as s
-    group by s.tenant_id, s.node_id
-    order by 2 desc, s.tenant_id, s.node_id
-    limit depth;
 end
 $$;
 

@@ -1,3 +1,4 @@
+-- Longer than its neighbours: a search from its terms to its scores, to be read at one sitting.
 create or replace function contextforge.run_search(
     query_text text,
     query_embedding vector,
@@ -36,8 +37,6 @@ declare
     frequencies bigint[];
     average_length double precision;
     idf_total double precision;
-    some_absent boolean;
-    expected text[];
     keyword_ids integer[] := '{}';
     keyword_scores double precision[] := '{}';
     vector_ids integer[] := '{}';
@@ -47,22 +46,17 @@ declare
     wv double precision := 0;
     path text;
     path_rows bigint;
-    profile record;
+    raw_points double precision[];
+    calibrated_points double precision[];
 begin
-    select
-        array_agg(t.lexeme), array_agg(t.idf), array_agg(t.documents), max(t.average),
-        sum(t.idf), bool_or(t.documents = 0)
-    into lexemes, idfs, frequencies, average_length, idf_total, some_absent
+    select array_agg(t.lexeme), array_agg(t.idf), array_agg(t.documents), max(t.average)
+    into lexemes, idfs, frequencies, average_length
     from contextforge.term_weights(tenant_ids, lexemes) as t;
-    if some_absent then
-        -- What only another language makes of the query (its stop words here, say) and no node
-        -- holds is no term that a node could be lacking.
-        expected := contextforge.query_lexemes(tenant_ids, query_text, kept.lang, true);
-        select sum(t.idf) into idf_total
-        from unnest(lexemes, idfs, frequencies) as t (lexeme, idf, documents)
-        left join unnest(expected) as e (lexeme) on e.lexeme = t.lexeme
-        where t.documents > 0 or e.lexeme is not null;
-    end if;
+    idf_total := contextforge.expected_idf(
+        tenant_ids, query_text, kept.lang, lexemes, idfs, frequencies
+    );
+    select c.raw_cosines, c.calibrated_cosines into raw_points, calibrated_points
+    from contextforge.calibration(tenant_ids) as c;
 
     if cardinality(lexemes) > 0 and bm25_weight > 0 then
         wb := bm25_weight;
@@ -80,15 +74,6 @@ begin
         into vector_ids, vector_scores
         from contextforge.vector_leg(tenant_ids, query_embedding, kept, depth, path) as l;
     end if;
-    select max(p.raw_cosines) as raw, max(p.calibrated_cosines) as calibrated into profile
-    from (
-        select max(t.embedder_version) as version
-        from contextforge.tenant_profiles as t
-        where t.tenant_id = any(tenant_ids)
-        having count(distinct coalesce(t.embedder_version, '')) = 1
-    ) as v
-    cross join lateral contextforge.embedder_profile(v.version) as p;
-
     -- By ranks alone the best are known at once, and only they need the score a leg left out.
     chosen := array(
         select f.node_id
@@ -143,7 +128,7 @@ begin
                 coalesce(wb * least(1, s.keyword_score / nullif(idf_total, 0)), 0)
                 + wv * coalesce(
                     greatest(
-                        contextforge.calibrate(s.vector_score, profile.raw, profile.calibrated), 0
+                        contextforge.calibrate(s.vector_score, raw_points, calibrated_points), 0
                     ), 0
                 )
             ) / (wb + wv) as relevance

@@ -15,13 +15,8 @@ set work_mem = '64MB'
 as $$
 #variable_conflict use_column
 declare
-    segment bigint;
+    segment constant bigint := nextval('contextforge.segment_ids');
 begin
-    if cardinality(added_docs) = 0 and cardinality(removed_texts) = 0 then
-        return;
-    end if;
-    segment := nextval('contextforge.segment_ids');
-
     with texts as (
         select a.doc_id, a.lexemes, a.length, 1 as sign
         from unnest(added_docs, added_texts, added_lengths) as a (doc_id, lexemes, length)
@@ -39,6 +34,7 @@ begin
                     (t.doc_id::bigint << 30)
                     | (coalesce(cardinality(u.positions), 1)::bigint << 20)
                     | t.length::bigint
+                    order by t.doc_id
                 ) filter (where t.doc_id is not null),
                 '{}'
             )
@@ -65,7 +61,8 @@ comment on function contextforge.write_segment(
     text, integer[], tsvector[], integer[], tsvector[], integer[], regconfig[]
 ) is
 'Appends one segment: posting lists of the added texts, and what the removed ones take off the '
-'statistics. Removed postings stay behind, dead, until merge_segments drops them.';
+'statistics. Removed postings stay behind, dead, until merge_segments drops them. A write that '
+'changes no text leaves an empty segment, so that its number tells that something was written.';
 
 revoke all on function contextforge.write_segment(
     text, integer[], tsvector[], integer[], tsvector[], integer[], regconfig[]
