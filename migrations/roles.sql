@@ -5,7 +5,7 @@ declare
     role_name text;
 begin
     foreach role_name in array array[
-        'contextforge_owner', 'contextforge_api', 'contextforge_analyst'
+        'contextforge_owner', 'contextforge_api', 'contextforge_analyst', 'contextforge_worker'
     ] loop
         begin
             if not exists (select from pg_catalog.pg_roles as r where r.rolname = role_name) then
@@ -28,4 +28,5 @@ $$;
 create schema if not exists contextforge authorization contextforge_owner;
 grant usage, create on schema public to contextforge_owner;
 grant usage on schema public to contextforge_api, contextforge_analyst;
-grant usage on schema contextforge to contextforge_api, contextforge_analyst;
+grant usage on schema contextforge
+to contextforge_api, contextforge_analyst, contextforge_worker;

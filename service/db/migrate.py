@@ -19,6 +19,7 @@ from service.errors import DatabaseUnsuitable, SettingsError
 LEAST_SERVER = 160000
 LEAST_VECTOR = (0, 8)
 SCHEMA = "contextforge"
+QUEUE_SCHEMA = "contextforge_queue"
 _LOCK = 0x636F6E746578  # any constant of our own: migrations of one database queue on it
 
 
@@ -136,7 +137,7 @@ def check_server(connection: Connection) -> None:
 
 
 def ensure_service_login(engine: Engine, service_url: str) -> None:
-    """Create the login of DATABASE_URL if it is missing, and make it a member of the API role."""
+    """Create the login of DATABASE_URL if it is missing, and give it the roles of the service."""
     url = make_url(service_url)
     if not url.username:
         return
@@ -155,6 +156,10 @@ def ensure_service_login(engine: Engine, service_url: str) -> None:
         ).scalar()
         if safe:
             connection.exec_driver_sql(f"grant contextforge_api to {user}")
+            # Taken on by the worker alone: other connections are not to see the queue.
+            connection.exec_driver_sql(
+                f"grant contextforge_worker to {user} with inherit false, set true"
+            )
 
 
 def _encrypted(connection: Connection, user: str, password: str | None) -> str:
@@ -200,6 +205,8 @@ def _drop_functions(connection: Connection) -> None:
     names = connection.exec_driver_sql(
         "select p.oid::regprocedure::text from pg_proc as p"
         f" where pg_get_userbyid(p.proowner) = '{OWNER}'"
+        # Those of the queue belong to the revision that made them.
+        f" and p.pronamespace::regnamespace::text <> '{QUEUE_SCHEMA}'"
     ).scalars()
     for name in names.all():
         connection.exec_driver_sql(f"drop function if exists {name} cascade")

@@ -11,7 +11,7 @@ from service.db.migrate import check_server, head_revision
 from service.errors import DatabaseUnsuitable, SettingsError, UnsafeLogin
 
 # Tables with a column tenant_id that are no tenant tables: nobody but the owner has grants on them.
-REGISTRY_TABLES = ("tenants", "analyst_grants")
+REGISTRY_TABLES = ("tenants", "analyst_grants", "jobs")
 # In a schema shared with other programs these are ours whoever owns them.
 PUBLIC_TABLES = ("knowledge_nodes", "node_links", "node_ranks")
 
