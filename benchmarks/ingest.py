@@ -1,6 +1,7 @@
-"""Ingestion against the model alone, with given vectors, and the memory it takes.
+"""Ingestion against the model alone, against the SQL function alone, and the memory it takes.
 
-Texts are SciFact's abstracts, found at ../shared/data/scifact.
+python -m benchmarks.ingest [--quick]. What is compared is measured in turns, part by part: a busy
+moment of the machine then falls on both. Texts are SciFact's abstracts, at ../shared/data/scifact.
 """
 
 from __future__ import annotations
@@ -10,138 +11,192 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import islice, pairwise
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
-from benchmarks.stand import Stand, create_tenant
-from service.db.engine import open_engine
-from service.embedding import Embedder, FloatMatrix, load_embedder, text_to_embed
+from benchmarks.ingest_memory import DIMENSION, GivenVectors
+from benchmarks.stand import Stand, create_tenant, open_stand
+from service.db.engine import tenant_transaction
+from service.db.nodes import upsert_nodes
+from service.embedding import Embedder, load_embedder, text_to_embed
 from service.embedding.shipped import find_shipped_files
 from service.ingestion.convert import group_rows
 from service.ingestion.ingest import Ingestion
 from service.ingestion.jsonl import NodeRow, read_jsonl
 
+Work = Callable[[], object]
+
 SCIFACT = Path("../shared/data/scifact")
-DIMENSION = 384
 _WORDS = 80
+_ROWS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Documents to embed, texts of them for the slower encode, nodes with given vectors."""
+    """Documents to embed, nodes with given vectors, both in so many turns; nodes for memory."""
 
     documents: int
-    encoded: int
     given: int
+    turns: int
     memory: tuple[int, ...]
 
 
-QUICK = Sizes(documents=200, encoded=50, given=1000, memory=(1000, 5000))
-FULL = Sizes(documents=1000, encoded=200, given=5000, memory=(5000, 50_000))
+QUICK = Sizes(documents=240, given=3000, turns=3, memory=(1000, 5000))
+FULL = Sizes(documents=5183, given=10_000, turns=10, memory=(5000, 50_000))
 
 
-class GivenVectors:
-    """Stands where a model would; rows that bring their vectors never ask it."""
-
-    version = f"given@1/{DIMENSION}"
-    dimension = DIMENSION
-
-    def embed_query(self, text: str) -> FloatMatrix:
-        raise NotImplementedError
-
-    def embed_queries(self, texts: Sequence[str]) -> FloatMatrix:
-        raise NotImplementedError
-
-    def embed_documents(self, texts: Sequence[str], on_progress: object = None) -> FloatMatrix:
-        raise NotImplementedError
-
-
-def measure_ingest(
-    stand: Stand,
-    *,
-    sizes: Sizes,
-    data: Path = SCIFACT,
-) -> dict[str, object]:
+def measure_ingest(stand: Stand, *, sizes: Sizes, data: Path = SCIFACT) -> dict[str, object]:
     """Throughput with the default model and with given vectors; peak memory at each size."""
     corpus = data / "corpus.jsonl"
     if not corpus.is_file():
         return {"note": f"left out: no evaluation set at {data}"}
-    rows = list(_read_rows(corpus, sizes.documents))
-    result = _measure_model(stand, rows, encoded=sizes.encoded)
+    result = _measure_model(stand, list(_read_rows(corpus, sizes.documents)), turns=sizes.turns)
     with tempfile.TemporaryDirectory(prefix="cf-ingest-") as place:
         files = {size: _write_nodes(Path(place), size) for size in {sizes.given, *sizes.memory}}
-        result["given_vectors_nodes_per_second"] = _measure_given(
-            stand, files[sizes.given], sizes.given
-        )
+        result |= _measure_given(stand, files[sizes.given], sizes.given, turns=sizes.turns)
         result["peak_rss_mib"] = {
             str(size): _measure_memory(stand, files[size], size) for size in sizes.memory
         }
     return result
 
 
-def _read_rows(path: Path, count: int) -> Iterator[NodeRow]:
-    with path.open("rb") as lines:
-        rows = (row for row in read_jsonl(lines) if isinstance(row, NodeRow))
-        yield from islice(rows, count)
+class _Stopwatch:
+    """The time of each of several works that take turns, and how far each has come."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._done: dict[str, int] = {}
+
+    def time(self, name: str, done: int, work: Work) -> None:
+        """Do one turn of a work."""
+        start = time.perf_counter()
+        work()
+        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
+        self._done[name] = self._done.get(name, 0) + done
+
+    def take_turns(self, works: Mapping[str, Work], done: int, *, first: int) -> None:
+        """Do one turn of each; who begins changes, as who comes second finds the caches warm."""
+        names = list(works)
+        for place in range(len(names)):
+            name = names[(first + place) % len(names)]
+            self.time(name, done, works[name])
+
+    def rate(self, name: str) -> float:
+        """Done per second, over all turns."""
+        return self._done[name] / self._seconds[name]
 
 
-def _texts(rows: Iterable[NodeRow]) -> list[str]:
-    return [text_to_embed(r.draft.title, r.draft.summary, r.draft.content) for r in rows]
-
-
-def _rate(count: int, work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return round(count / (time.perf_counter() - start), 1)
-
-
-def _measure_model(stand: Stand, rows: Sequence[NodeRow], *, encoded: int) -> dict[str, object]:
-    """Ingestion beside the same embedder on the same texts, then what is unchanged."""
-    embedder, texts = load_embedder(), _texts(rows)
+def _measure_model(stand: Stand, rows: Sequence[NodeRow], *, turns: int) -> dict[str, object]:
+    """Ingestion and SentenceTransformer.encode in turns, each part of the texts by both."""
+    embedder, encode, watch = load_embedder(), _load_encode(), _Stopwatch()
+    texts = [text_to_embed(r.draft.title, r.draft.summary, r.draft.content) for r in rows]
     embedder.embed_documents(texts[:16])
+    encode(texts[:16])
     create_tenant(stand, "ingest")
-    raw = _rate(len(rows), lambda: embedder.embed_documents(texts))
-    ours = _rate(len(rows), lambda: _ingest(stand, embedder, rows, tenant="ingest"))
-    again = _rate(len(rows), lambda: _ingest(stand, embedder, rows, tenant="ingest"))
-    encode = _measure_encode(texts[:encoded])
+    for turn, part in enumerate(_parts(len(rows), turns)):
+        some, some_texts = rows[part], texts[part]
+        works: dict[str, Work] = {
+            "ingest": partial(_ingest, stand, embedder, some, tenant="ingest"),
+            "encode": partial(encode, some_texts),
+        }
+        watch.take_turns(works, len(some), first=turn)
+    watch.time("again", len(rows), lambda: _ingest(stand, embedder, rows, tenant="ingest"))
     return {
         "documents": len(rows),
         "embedder": embedder.version,
-        "ingest_per_second": ours,
-        "embed_documents_per_second": raw,
-        "share_of_embed_documents": round(ours / raw, 3),
-        "encode_per_second": encode,
-        "share_of_encode": round(ours / encode, 3),
-        "unchanged_per_second": again,
+        "ingest_per_second": round(watch.rate("ingest"), 1),
+        "encode_per_second": round(watch.rate("encode"), 1),
+        "share_of_encode": round(watch.rate("ingest") / watch.rate("encode"), 3),
+        "unchanged_per_second": round(watch.rate("again")),
     }
 
 
-def _measure_encode(texts: list[str]) -> float:
-    """SentenceTransformer.encode on the same texts, as its users call it: threads by default."""
+def _measure_given(stand: Stand, path: Path, size: int, *, turns: int) -> dict[str, object]:
+    """From the file to the database with given vectors, in turns with upsert_nodes alone."""
+    watch = _Stopwatch()
+    for tenant in ("given", "alone"):
+        create_tenant(stand, tenant)
+    for turn, part in enumerate(_parts(size, turns)):
+        lines = _read_part(path, part)
+        drafts = [row for row in read_jsonl(lines) if isinstance(row, NodeRow)]
+        works: dict[str, Work] = {
+            "given": partial(_ingest_lines, stand, lines),
+            "alone": partial(_upsert, stand, drafts, tenant="alone"),
+        }
+        watch.take_turns(works, len(lines), first=turn)
+    return {
+        "given_vectors": size,
+        "given_vectors_per_second": round(watch.rate("given")),
+        "upsert_alone_per_second": round(watch.rate("alone")),
+        "share_of_upsert": round(watch.rate("given") / watch.rate("alone"), 3),
+    }
+
+
+def _parts(size: int, turns: int) -> list[slice]:
+    """The whole in as many parts of about equal size."""
+    edges = [size * turn // turns for turn in range(turns + 1)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def _load_encode() -> Callable[[list[str]], object]:
+    """SentenceTransformer.encode as its users call it: threads and batches by default."""
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(find_shipped_files().folder), local_files_only=True)
-    model.encode(texts[:16], show_progress_bar=False)
-    return _rate(len(texts), lambda: model.encode(texts, show_progress_bar=False))
+    return lambda texts: model.encode(texts, show_progress_bar=False)
 
 
-def _ingest(stand: Stand, embedder: Embedder, rows: Iterable[NodeRow], *, tenant: str) -> None:
+def _ingest(stand: Stand, embedder: Embedder, rows: Sequence[NodeRow], *, tenant: str) -> None:
     report = Ingestion(stand.engine, tenant, embedder).run(group_rows("rows", rows))
     if report.rejected:
         raise RuntimeError(report.rejected[0].reason)
 
 
-def _write_nodes(folder: Path, count: int) -> Path:
+def _ingest_lines(stand: Stand, lines: Sequence[bytes]) -> None:
+    rows = (row for row in read_jsonl(lines) if isinstance(row, NodeRow))
+    report = Ingestion(stand.engine, "given", GivenVectors()).run(group_rows("rows", rows))
+    if report.rejected or report.added != len(lines):
+        raise RuntimeError(str(report))
+
+
+def _upsert(stand: Stand, rows: Sequence[NodeRow], *, tenant: str) -> None:
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        batch = rows[start : start + _ROWS_AT_ONCE]
+        with tenant_transaction(stand.engine, [tenant]) as connection:
+            upsert_nodes(
+                connection,
+                tenant,
+                nodes=[row.draft for row in batch],
+                embeddings=[row.embedding for row in batch],
+                embedder_version=GivenVectors.version,
+            )
+
+
+def _read_rows(path: Path, amount: int) -> Iterator[NodeRow]:
+    with path.open("rb") as lines:
+        rows = (row for row in read_jsonl(lines) if isinstance(row, NodeRow))
+        yield from islice(rows, amount)
+
+
+def _read_part(path: Path, part: slice) -> list[bytes]:
+    with path.open("rb") as lines:
+        return list(islice(lines, part.start, part.stop))
+
+
+def _write_nodes(folder: Path, size: int) -> Path:
     """A JSON Lines file of nodes of some 80 words with vectors, made a line at a time."""
-    path = folder / f"{count}.jsonl"
-    random = np.random.default_rng(count)
+    path = folder / f"{size}.jsonl"
+    random = np.random.default_rng(size)
     words = [f"word{place}" for place in range(20_000)]
     with path.open("w", encoding="utf-8") as file:
-        for place in range(count):
+        for place in range(size):
             # Squared, so that some words are common and most are rare.
             drawn = (random.random(_WORDS) ** 2 * len(words)).astype(int)
             vector = random.normal(size=DIMENSION).round(5)
@@ -156,38 +211,23 @@ def _write_nodes(folder: Path, count: int) -> Path:
     return path
 
 
-def _measure_given(stand: Stand, path: Path, count: int) -> float:
-    """Nodes per second from the file to the database, vectors given."""
-    create_tenant(stand, "given")
-    rows = _read_rows(path, count)
-    return _rate(count, lambda: _ingest(stand, GivenVectors(), rows, tenant="given"))
-
-
-def _measure_memory(stand: Stand, path: Path, count: int) -> float:
+def _measure_memory(stand: Stand, path: Path, size: int) -> float:
     """Peak memory in MiB of a process of its own that ingests the file."""
-    tenant = f"memory-{count}"
+    tenant = f"memory-{size}"
     create_tenant(stand, tenant)
     url = stand.engine.url.render_as_string(hide_password=False)
-    command = [sys.executable, "-m", "benchmarks.ingest", tenant, str(path)]
-    # The address goes through standard input: arguments are seen by every user of the machine.
+    command = [sys.executable, "-m", "benchmarks.ingest_memory", tenant, str(path)]
     done = subprocess.run(command, input=url, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return float(done.stdout)
 
 
-def _ingest_alone(tenant: str, path: Path) -> float:
-    """Ingest a file and return the peak memory of this process in MiB."""
-    engine = open_engine(sys.stdin.read().strip())
-    with path.open("rb") as lines:
-        rows = (row for row in read_jsonl(lines) if isinstance(row, NodeRow))
-        Ingestion(engine, tenant, GivenVectors()).run(group_rows(path.name, rows))
-    engine.dispose()
-    # Not getrusage: its figure begins with that of the process this one was forked from.
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return round(int(peak.split()[1]) / 1024, 1)
+def main(*, quick: Annotated[bool, typer.Option(help="Small sizes: a minute.")] = False) -> None:
+    """Measure ingestion alone, and print JSON."""
+    with open_stand() as stand:
+        print(json.dumps(measure_ingest(stand, sizes=QUICK if quick else FULL), indent=2))
 
 
 if __name__ == "__main__":
-    print(_ingest_alone(sys.argv[1], Path(sys.argv[2])))
+    typer.run(main)

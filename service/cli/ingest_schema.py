@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.ingesting import (
+    AllowMixed,
     DatasetOption,
     DryRun,
     Prune,
@@ -21,11 +22,13 @@ from service.cli.ingesting import (
     show_report,
 )
 from service.cli.output import AsJson
+from service.cli.queueing import Queue, queue_job
 from service.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from service.ingestion.jobs import IngestOptions
     from service.ingestion.schema_model import Schema
 
 
@@ -54,7 +57,9 @@ def ingest_schema(
         typer.Option(help="Columns to take no values of, beside the usual ones: a pattern."),
     ] = None,
     prune: Prune = False,
+    allow_mixed: AllowMixed = False,
     dry_run: DryRun = False,
+    queue: Queue = False,
     as_json: AsJson = False,
 ) -> None:
     """Read the tables of a live database or of a JSON file, embed and store them.
@@ -63,6 +68,10 @@ def ingest_schema(
     """
     from service.ingestion.convert import group_schema
 
+    if queue:
+        options = _options(dataset, prune=prune, allow_mixed=allow_mixed, dry_run=dry_run)
+        _queue_schema(source, tenant, database=database, options=options, as_json=as_json)
+        return
     if "://" in source:
         if database is not None:
             raise InvalidInput("--database is for files: a URL names its database itself.")
@@ -73,7 +82,7 @@ def ingest_schema(
         found = _read_file(source, database)
     if not found.tables:
         raise InvalidInput("The source has no tables.", hint="Is it the right database or schema?")
-    with open_ingestion(tenant, dataset, dry_run=dry_run) as ingestion:
+    with open_ingestion(tenant, dataset, dry_run=dry_run, allow_mixed=allow_mixed) as ingestion:
         report = run_with_progress(
             ingestion, group_schema(found), total=len(found.tables), prune=prune
         )
@@ -89,7 +98,9 @@ def ingest_examples(
     format: Annotated[  # noqa: A002
         ExampleFormatName | None, typer.Option(help="The format, where the name does not say it.")
     ] = None,
+    allow_mixed: AllowMixed = False,
     dry_run: DryRun = False,
+    queue: Queue = False,
     as_json: AsJson = False,
 ) -> None:
     """Store questions with the SQL that answers them, and explanations.
@@ -102,17 +113,70 @@ def ingest_examples(
 
     chosen = format or _format_of(path)
     data = read_input(path)
+    if queue:
+        options = _options(dataset, allow_mixed=allow_mixed, dry_run=dry_run)
+        _queue_examples(path, data, tenant, chosen=chosen, options=options, as_json=as_json)
+        return
     with name_source(path):
         rows = read_examples(data, format=chosen.value)
     examples = [row for row in rows if isinstance(row, Example)]
     bad = [
         Rejection(f"{path}, row {row.row}", row.reason) for row in rows if isinstance(row, BadRow)
     ]
-    with open_ingestion(tenant, dataset, dry_run=dry_run) as ingestion:
+    with open_ingestion(tenant, dataset, dry_run=dry_run, allow_mixed=allow_mixed) as ingestion:
         report = run_with_progress(
             ingestion, [*group_examples(path, examples), *bad], total=len(examples)
         )
     show_report(report, as_json=as_json)
+
+
+def _options(
+    dataset: str, *, prune: bool = False, allow_mixed: bool, dry_run: bool
+) -> IngestOptions:
+    from service.ingestion.jobs import IngestOptions
+
+    return IngestOptions(dataset, prune=prune, allow_mixed=allow_mixed, dry_run=dry_run)
+
+
+def _queue_schema(
+    source: str, tenant: str, *, database: str | None, options: IngestOptions, as_json: bool
+) -> None:
+    from service.ingestion.jobs import enqueue_schema
+    from service.types import InlineDocument
+
+    if "://" in source:
+        raise InvalidInput(
+            "Only a schema file can be queued: a URL with its password would be stored.",
+            hint="Leave --queue out.",
+        )
+    document = InlineDocument(source, read_input(source))
+    queue_job(
+        lambda engine: enqueue_schema(
+            engine, tenant, document=document, database=database, options=options
+        ),
+        as_json=as_json,
+    )
+
+
+def _queue_examples(
+    path: str,
+    data: bytes,
+    tenant: str,
+    *,
+    chosen: ExampleFormatName,
+    options: IngestOptions,
+    as_json: bool,
+) -> None:
+    from service.ingestion.jobs import enqueue_examples
+    from service.types import InlineDocument
+
+    document = InlineDocument(path, data)
+    queue_job(
+        lambda engine: enqueue_examples(
+            engine, tenant, document=document, example_format=chosen.value, options=options
+        ),
+        as_json=as_json,
+    )
 
 
 def _read_live(

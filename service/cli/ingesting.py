@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,13 +19,22 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from service.ingestion.convert import NodeGroup
+    from service.ingestion.fetch import Fetcher
     from service.ingestion.ingest import Ingestion, IngestReport, OnProgress, Rejection
 
+MAX_INPUT_BYTES = 100 * 10**6
 TenantOption = Annotated[str, typer.Option("--tenant", help="The tenant to write to.")]
 DatasetOption = Annotated[str, typer.Option("--dataset", help="The dataset within it.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")]
 Prune = Annotated[
     bool, typer.Option("--prune", help="Remove what the dataset has and the source has not.")
+]
+
+AllowMixed = Annotated[
+    bool,
+    typer.Option(
+        "--allow-mixed", help="Let another model than the tenant's in if its dimension is equal."
+    ),
 ]
 
 
@@ -49,6 +58,18 @@ def open_ingestion(
             dry_run=dry_run,
             allow_mixed=allow_mixed,
         )
+
+
+def find_fetcher() -> Fetcher | None:
+    """What fetches pages from the web, where the settings allow it."""
+    from service.settings import load_settings
+
+    settings = load_settings()
+    if not settings.contextforge_allow_urls:
+        return None
+    from service.ingestion.fetch import Fetcher
+
+    return Fetcher(ports=settings.contextforge_url_ports)
 
 
 def run_with_progress(
@@ -100,11 +121,18 @@ def show_progress(title: str, *, total: int | None) -> Iterator[OnProgress]:
 
 
 def read_input(path: str) -> bytes:
-    """All bytes of a file, or with - of standard input."""
+    """All bytes of a file, or with - of standard input, up to a limit."""
     try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        with nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as stream:
+            data = stream.read(MAX_INPUT_BYTES + 1)
     except OSError as exc:
         raise InvalidInput(f"{path}: cannot be read ({exc.strerror}).") from exc
+    if len(data) > MAX_INPUT_BYTES:
+        raise InvalidInput(
+            f"{path}: larger than {MAX_INPUT_BYTES // 10**6} MB.",
+            hint="Divide it into smaller files.",
+        )
+    return data
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.output import AsJson, print_json
+from service.cli.queueing import Queue, queue_job
 
 if TYPE_CHECKING:
     from service.ingestion.reembed import Reembedding, ReembedReport
@@ -20,6 +21,7 @@ def reembed(
     abort: Annotated[
         bool, typer.Option("--abort", help="Drop what was embedded for the new model so far.")
     ] = False,
+    queue: Queue = False,
     as_json: AsJson = False,
 ) -> None:
     """Embed a tenant's nodes with another model, then switch; interrupted, run it again.
@@ -28,11 +30,17 @@ def reembed(
     """
     from service.db.database import open_database
     from service.embedding import load_embedder
+    from service.ingestion.jobs import enqueue_reembed
     from service.ingestion.reembed import Reembedding, abort_reembedding
     from service.settings import load_settings
 
     if abort == (model is not None):
         raise typer.BadParameter("give either --model or --abort.")
+    if queue:
+        if model is None:
+            raise typer.BadParameter("--abort is done at once and cannot be queued.")
+        queue_job(lambda engine: enqueue_reembed(engine, tenant, model=model), as_json=as_json)
+        return
     settings = load_settings()
     with open_database(settings) as database:
         if model is None:

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from psycopg.types.json import Jsonb
 from sqlalchemy import Connection
 
-from service.db.nodes import encode_nodes
-from service.types import NodeDraft, Reference
+from service.db.nodes import encode_links, encode_nodes
+from service.types import LinkDraft, NodeDraft, Reference, UpsertedLink
 
 
 def find_stale_nodes(
@@ -54,6 +54,24 @@ def replace_references(
     return int(new)
 
 
+def replace_links(
+    connection: Connection,
+    tenant_id: str,
+    *,
+    sources: Sequence[str],
+    links: Sequence[LinkDraft],
+    replaced_type: str,
+    dataset_name: str = "default",
+) -> list[UpsertedLink]:
+    """Store the links of one type that these nodes have, in place of those they had before."""
+    rows = connection.exec_driver_sql(
+        "select source_id, target_id, link_type, action"
+        " from public.replace_links(%s, %s, %t::jsonb, %s, %s)",
+        (tenant_id, list(sources), encode_links(links), replaced_type, dataset_name),
+    )
+    return [UpsertedLink(*row) for row in rows]
+
+
 def link_references(
     connection: Connection, tenant_id: str, *, dataset_name: str = "default"
 ) -> int:
@@ -64,17 +82,19 @@ def link_references(
     return int(new)
 
 
-def list_top_ids(
+def list_node_ids(
     connection: Connection, tenant_id: str, *, dataset_name: str, node_types: Collection[str]
-) -> list[str]:
-    """Return the external ids of a dataset's nodes of these types that stand below no other."""
+) -> list[tuple[str, str | None]]:
+    """Return the external ids of a dataset's nodes of these types, each with its parent's."""
     rows = connection.exec_driver_sql(
-        "select external_id from public.knowledge_nodes"
-        " where tenant_id = %s and dataset_name = %s and parent_id is null"
-        " and node_type = any(%s) order by external_id",
+        "select node.external_id, parent.external_id from public.knowledge_nodes as node"
+        " left join public.knowledge_nodes as parent"
+        " on parent.tenant_id = node.tenant_id and parent.node_id = node.parent_id"
+        " where node.tenant_id = %s and node.dataset_name = %s and node.node_type = any(%s)"
+        " order by node.external_id",
         (tenant_id, dataset_name, list(node_types)),
     )
-    return list(rows.scalars())
+    return [(name, parent) for name, parent in rows]
 
 
 def list_child_ids(

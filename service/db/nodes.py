@@ -70,7 +70,7 @@ def upsert_links(
     dataset_name: str = "default",
 ) -> list[UpsertedLink]:
     """Store a batch of links between nodes of one tenant; nothing of it if anything is wrong."""
-    payload = _encode_links(links)
+    payload = encode_links(links)
     rows = connection.exec_driver_sql(
         "select source_id, target_id, link_type, action"
         " from public.upsert_links(%s, %t::jsonb, %s)",
@@ -90,7 +90,8 @@ def encode_nodes(nodes: Sequence[NodeDraft]) -> str:
     return encoded or json.dumps(payload)
 
 
-def _encode_links(links: Sequence[LinkDraft]) -> str:
+def encode_links(links: Sequence[LinkDraft]) -> str:
+    """Return the links as json, or name the first with something PostgreSQL's json cannot hold."""
     payload = [
         {key: value for key, value in asdict(link).items() if value is not None} for link in links
     ]
@@ -149,17 +150,25 @@ def _check_embeddings(
     """Return the embeddings as float32, or name the first that no vector column can hold."""
     if len(nodes) != len(embeddings):
         raise InvalidInput(f"{len(nodes)} nodes came with {len(embeddings)} embeddings.")
-    vectors: list[Vector | None] = []
-    for place, (node, embedding) in enumerate(zip(nodes, embeddings, strict=True), start=1):
-        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, see below
-            vector = None if embedding is None else np.asarray(embedding, dtype=np.float32)
-        if vector is not None and not (
-            vector.ndim == 1 and vector.size and np.isfinite(vector).all()
-        ):
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, see below
+        vectors = [
+            None if each is None else np.asarray(each, dtype=np.float32) for each in embeddings
+        ]
+    if _are_sound([vector for vector in vectors if vector is not None]):
+        return vectors
+    for place, (node, vector) in enumerate(zip(nodes, vectors, strict=True), start=1):
+        if vector is not None and not _are_sound([vector]):
             raise InvalidInput(
                 f'node {place} ("{node.external_id}") has an embedding with NaN, infinite or '
                 "no values.",
                 hint=_NOTHING,
             )
-        vectors.append(vector)
     return vectors
+
+
+def _are_sound(vectors: Sequence[Vector]) -> bool:
+    """Whether all are lists of finite numbers; as one matrix, which is faster than one by one."""
+    if len({vector.shape for vector in vectors}) > 1:
+        return all(_are_sound([vector]) for vector in vectors)
+    rows = np.array(vectors, dtype=np.float32)
+    return not vectors or bool(rows.ndim == 2 and rows.size and np.isfinite(rows).all())

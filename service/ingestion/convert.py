@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from service.ingestion.documents import Document, Section
@@ -20,13 +20,19 @@ _SLUG_LENGTH = 80
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Nodes that are stored together or not at all, with what they refer and link to."""
+    """Nodes that are stored together, with what they refer and link to.
+
+    Rows have places, one a node: where some are bad, the others are stored without them. Nodes
+    without places are stored all or none. `linking` are the nodes whose links are replaced.
+    """
 
     source: str
     nodes: tuple[NodeDraft, ...]
     references: tuple[Reference, ...] = ()
     links: tuple[LinkDraft, ...] = ()
+    linking: tuple[str, ...] = ()
     embeddings: tuple[Vector | None, ...] | None = None
+    places: tuple[str, ...] = ()
     replaces_children: bool = False
 
     @property
@@ -44,6 +50,26 @@ class NodeGroup:
         """The external ids of the nodes that stand below no other."""
         return tuple(node.external_id for node in self.nodes if node.parent is None)
 
+    def pick(self, chosen: Sequence[int]) -> NodeGroup:
+        """The group of these rows alone, by their positions in it."""
+        nodes = tuple(self.nodes[each] for each in chosen)
+        names = {node.external_id for node in nodes}
+        return replace(
+            self,
+            source=self.places[chosen[0]] if len(chosen) == 1 else self.source,
+            nodes=nodes,
+            references=tuple(each for each in self.references if each.source in names),
+            embeddings=self.embeddings and tuple(self.embeddings[each] for each in chosen),
+            places=tuple(self.places[each] for each in chosen),
+        )
+
+    def halve(self) -> tuple[NodeGroup, NodeGroup]:
+        """Its rows in two groups; a row stands in the first if one of the second is below it."""
+        depths = _depths(self.nodes)
+        order = sorted(range(len(self.nodes)), key=depths.__getitem__)
+        middle = len(order) // 2
+        return self.pick(order[:middle]), self.pick(order[middle:])
+
 
 def group_document(document: Document) -> NodeGroup:
     """A document as an article with its sections; without sections it is searchable itself."""
@@ -58,10 +84,7 @@ def group_document(document: Document) -> NodeGroup:
         metadata=document.metadata,
         searchable=not document.sections,
     )
-    links = [
-        Reference(document.external_id, link.kind, _reference_target(link.kind, link.target))
-        for link in document.links
-    ]
+    links = [Reference(document.external_id, link.kind, link.target) for link in document.links]
     return NodeGroup(
         source=document.external_id,
         nodes=(article, *_section_nodes(document)),
@@ -80,6 +103,7 @@ def group_rows(source: str, rows: Iterable[NodeRow], *, size: int = 500) -> Iter
             nodes=tuple(row.draft for row in batch),
             references=tuple(reference for row in batch for reference in _row_references(row)),
             embeddings=embeddings if any(each is not None for each in embeddings) else None,
+            places=tuple(f"{source}, line {row.line}" for row in batch),
         )
 
 
@@ -92,11 +116,12 @@ def group_schema(schema: Schema) -> Iterator[NodeGroup]:
     for table, nodes in tables.items():
         yield NodeGroup(table, tuple(nodes), replaces_children=True)
     owner = {node.external_id: table for table, nodes in tables.items() for node in nodes}
-    links: dict[str, list[LinkDraft]] = {}
+    links: dict[str, list[LinkDraft]] = {table: [] for table in tables}
     for link in made.links:
-        links.setdefault(owner[link.source], []).append(link)
-    for table, own in links.items():
-        yield NodeGroup(f"{table}, foreign keys", (), links=tuple(own))
+        links[owner[link.source]].append(link)
+    for table, nodes in tables.items():
+        names = tuple(node.external_id for node in nodes)
+        yield NodeGroup(f"{table}, foreign keys", (), links=tuple(links[table]), linking=names)
 
 
 def group_examples(
@@ -106,7 +131,12 @@ def group_examples(
     nodes = example_nodes(examples)
     for start in range(0, len(nodes), size):
         batch = nodes[start : start + size]
-        yield NodeGroup(f"{source}, example {start + 1} to {start + len(batch)}", batch)
+        numbers = range(start + 1, start + len(batch) + 1)
+        yield NodeGroup(
+            f"{source}, example {numbers[0]} to {numbers[-1]}",
+            batch,
+            places=tuple(f"{source}, example {number}" for number in numbers),
+        )
 
 
 def _row_references(row: NodeRow) -> list[Reference]:
@@ -114,8 +144,18 @@ def _row_references(row: NodeRow) -> list[Reference]:
     return [Reference(source, "path", target) for target in row.links] or [Reference(source)]
 
 
-def _reference_target(kind: str, target: str) -> str:
-    return target.lower() if kind == "title" else target
+def _depths(nodes: Sequence[NodeDraft]) -> list[int]:
+    """How many of these nodes stand above each; in a circle, which is refused later, any number."""
+    parents = {node.external_id: node.parent for node in nodes}
+    depths = []
+    for node in nodes:
+        above: set[str] = set()
+        parent = node.parent
+        while parent in parents and parent not in above:
+            above.add(parent)
+            parent = parents[parent]
+        depths.append(len(above))
+    return depths
 
 
 def _section_nodes(document: Document) -> Iterator[NodeDraft]:

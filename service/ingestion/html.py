@@ -111,7 +111,10 @@ def _choose(main: _Found | None, visible: _Found) -> _Found:
         return visible
     has_headings = any(block.kind == "heading" for block in main.blocks)
     had_headings = any(block.level > 1 for block in visible.blocks)
-    return visible if had_headings and not has_headings else main
+    if had_headings and not has_headings:
+        return visible
+    # Of a short page trafilatura takes the text alone, and its links are lost.
+    return main if main.references else _Found(main.blocks, visible.references)
 
 
 def _find_main(markup: str) -> _Found | None:

@@ -13,11 +13,12 @@ from service.db.ingestion import (
     find_stale_nodes,
     link_references,
     list_child_ids,
-    list_top_ids,
+    list_node_ids,
     lock_document,
+    replace_links,
     replace_references,
 )
-from service.db.nodes import delete_nodes, upsert_links, upsert_nodes
+from service.db.nodes import delete_nodes, upsert_nodes
 from service.embedding import Embedder, text_to_embed
 from service.errors import (
     Conflict,
@@ -28,6 +29,7 @@ from service.errors import (
     ServiceError,
 )
 from service.ingestion.convert import NodeGroup
+from service.ingestion.quarantine import keep_marks
 from service.types import NodeDraft, UpsertedNode, Vector
 
 # Enough texts at once to keep the model busy, few enough to keep memory flat.
@@ -44,11 +46,11 @@ class _Overtaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A source that was left out, and why; whether it is one document, known by that name."""
+    """A source that was left out, and why; whether it is known which nodes it stands for."""
 
     source: str
     reason: str
-    is_document: bool = True
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,16 @@ class _Tally:
     rejected: list[Rejection] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     seen_types: set[str] = field(default_factory=set)
+    documents: set[str] = field(default_factory=set)
+
+    def note(self, group: NodeGroup) -> None:
+        """Remember what the source has, stored or not: prune spares it."""
+        # What stands below a document needs no mention: the document replaces it as a whole.
+        named = [n for n in group.nodes if n.parent is None or not group.replaces_children]
+        self.seen.update(node.external_id for node in named)
+        self.seen_types.update(node.node_type for node in named)
+        if group.replaces_children:
+            self.documents.update(group.tops)
 
     def report(self) -> IngestReport:
         return IngestReport(
@@ -117,7 +129,9 @@ class Ingestion:
         """
         tally = _Tally()
         with tenant_transaction(self.engine, [self.tenant_id]) as connection:
-            self._require_embedder(connection)
+            _require_embedder(
+                connection, self.tenant_id, embedder=self.embedder, allow_mixed=self.allow_mixed
+            )
         for batch in _batches(groups, tally):
             for group, vectors in zip(batch, self._embed(batch, tally), strict=True):
                 self._store(group, vectors, tally=tally)
@@ -130,32 +144,6 @@ class Ingestion:
                 connection, self.tenant_id, dataset_name=self.dataset_name
             )
         return tally.report()
-
-    def _require_embedder(self, connection: Connection) -> None:
-        profile = connection.exec_driver_sql(
-            "select embedder_version, embedding_dim from contextforge.tenant_profiles"
-            " where tenant_id = %s",
-            (self.tenant_id,),
-        ).one_or_none()
-        version, dimension = profile or (None, None)
-        if version is None or version == self.embedder.version:
-            return
-        if self.allow_mixed and dimension == self.embedder.dimension:
-            return
-        why = (
-            f"Only embeddings of {dimension} dimensions can be mixed with them, and these have "
-            f"{self.embedder.dimension}."
-            if self.allow_mixed
-            else "Cosines of two models mean nothing together; --allow-mixed stores them all the "
-            "same if their dimensions are equal."
-        )
-        raise Conflict(
-            f'Tenant "{self.tenant_id}" holds embeddings of {version}, not of '
-            f"{self.embedder.version}.",
-            hint=f"{why} Set EMBEDDING_MODEL to the model it was ingested with, use another "
-            "tenant, or change this one's model with: contextforge reembed --tenant "
-            f"{self.tenant_id} --model MODEL",
-        )
 
     def _embed(self, batch: Sequence[NodeGroup], tally: _Tally) -> list[list[Vector | None]]:
         stale = self._find_stale(batch)
@@ -196,17 +184,24 @@ class Ingestion:
         )
 
     def _store(self, group: NodeGroup, vectors: list[Vector | None], *, tally: _Tally) -> None:
-        tally.seen.update(group.tops)
-        tally.seen_types.update(node.node_type for node in group.nodes if node.parent is None)
         known = replace(group, embeddings=tuple(vectors))
         try:
             with self._transaction() as connection:
                 if group.replaces_children:
-                    self._lock_document(connection, group)
+                    # Writers of one document wait for each other, else their versions would mix.
+                    lock_document(
+                        connection,
+                        self.tenant_id,
+                        external_id=group.source,
+                        dataset_name=self.dataset_name,
+                    )
+                marked = keep_marks(
+                    connection, self.tenant_id, dataset_name=self.dataset_name, nodes=group.nodes
+                )
                 done = upsert_nodes(
                     connection,
                     self.tenant_id,
-                    nodes=group.nodes,
+                    nodes=marked,
                     embeddings=vectors,
                     dataset_name=self.dataset_name,
                     embedder_version=self.embedder.version,
@@ -215,26 +210,30 @@ class Ingestion:
                 if not self.dry_run:
                     self._check_embedded(connection, known)
                 gone = self._drop_vanished(connection, group)
-                self._connect(connection, group, tally=tally)
+                self._connect(connection, group, done=done, tally=tally)
         except _Overtaken:  # ends: each turn embeds at least one node more
             self._store(known, self._embed([known], tally)[0], tally=tally)
             return
         except _FATAL:
             raise
         except ServiceError as exc:
-            tally.rejected.append(Rejection(group.source, str(exc)))
+            self._reject(known, exc, tally=tally)
             return
         _count(group, done, tally=tally, lost_children=gone)
+
+    def _reject(self, group: NodeGroup, error: ServiceError, *, tally: _Tally) -> None:
+        """Leave the group out; of rows only the bad ones, found by halving."""
+        if len(group.places) > 1:
+            for half in group.halve():
+                self._store(half, list(half.embeddings or ()), tally=tally)
+            return
+        # Of one row, the hint that nothing of its batch was stored says nothing.
+        reason = error.message if group.places else str(error)
+        tally.rejected.append(Rejection(group.source, reason))
 
     def _check_embedded(self, connection: Connection, group: NodeGroup) -> None:
         if group.open_nodes and self._find_stale_nodes(connection, group.open_nodes):
             raise _Overtaken
-
-    def _lock_document(self, connection: Connection, group: NodeGroup) -> None:
-        """Let writers of one document wait for each other, else their versions would mix."""
-        lock_document(
-            connection, self.tenant_id, external_id=group.source, dataset_name=self.dataset_name
-        )
 
     def _drop_vanished(self, connection: Connection, group: NodeGroup) -> bool:
         """Delete the sections a document no longer has."""
@@ -254,36 +253,52 @@ class Ingestion:
             )
         return bool(vanished)
 
-    def _connect(self, connection: Connection, group: NodeGroup, *, tally: _Tally) -> None:
-        if group.references:
+    def _connect(
+        self,
+        connection: Connection,
+        group: NodeGroup,
+        *,
+        done: Sequence[UpsertedNode],
+        tally: _Tally,
+    ) -> None:
+        added = {node.external_id for node in done if node.action == "added"}
+        # Who refers to nothing and is new has nothing to be replaced.
+        stated = [each for each in group.references if each.kind or each.source not in added]
+        if stated:
             replace_references(
-                connection,
-                self.tenant_id,
-                references=group.references,
-                dataset_name=self.dataset_name,
+                connection, self.tenant_id, references=stated, dataset_name=self.dataset_name
             )
         # The nodes of a dry run are taken back at once: what they link to is not there.
-        if group.links and not self.dry_run:
-            made = upsert_links(
-                connection, self.tenant_id, links=group.links, dataset_name=self.dataset_name
+        if group.linking and not self.dry_run:
+            made = replace_links(
+                connection,
+                self.tenant_id,
+                sources=group.linking,
+                links=group.links,
+                replaced_type="foreign_key",
+                dataset_name=self.dataset_name,
             )
             tally.links += sum(link.action == "added" for link in made)
 
     def _prune(self, connection: Connection, node_types: Collection[str], *, tally: _Tally) -> None:
         """Remove what the source no longer has; nothing if it may have more than could be read."""
-        if any(not rejection.is_document for rejection in tally.rejected):
+        if any(not rejection.is_known for rejection in tally.rejected):
             why = "nothing was removed: which nodes the rejected lines stand for is not known"
-            tally.rejected.append(Rejection("--prune", why, is_document=False))
+            tally.rejected.append(Rejection("--prune", why, is_known=False))
             return
-        stored = list_top_ids(
-            connection, self.tenant_id, dataset_name=self.dataset_name, node_types=node_types
-        )
-        spared = {rejection.source for rejection in tally.rejected}
-        vanished = [each for each in stored if each not in tally.seen and each not in spared]
+        rejected = {rejection.source for rejection in tally.rejected}
+        spared, whole = tally.seen | rejected, tally.documents | rejected
+        parents = {
+            name: parent
+            for name, parent in list_node_ids(
+                connection, self.tenant_id, dataset_name=self.dataset_name, node_types=node_types
+            )
+            if name not in spared and parent not in whole
+        }
         delete_nodes(
-            connection, self.tenant_id, external_ids=vanished, dataset_name=self.dataset_name
+            connection, self.tenant_id, external_ids=list(parents), dataset_name=self.dataset_name
         )
-        tally.removed = len(vanished)
+        tally.removed = sum(parent not in parents for parent in parents.values())
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -297,18 +312,61 @@ class Ingestion:
             savepoint.rollback()
 
 
+def _require_embedder(
+    connection: Connection, tenant_id: str, *, embedder: Embedder, allow_mixed: bool
+) -> None:
+    """Refuse a model that is not the tenant's, unless mixing is allowed and possible."""
+    profile = connection.exec_driver_sql(
+        "select embedder_version, embedding_dim from contextforge.tenant_profiles"
+        " where tenant_id = %s",
+        (tenant_id,),
+    ).one_or_none()
+    version, dimension = profile or (None, None)
+    if version is None or version == embedder.version:
+        return
+    if allow_mixed and dimension == embedder.dimension:
+        return
+    why = (
+        f"Only embeddings of {dimension} dimensions can be mixed with them, and these have "
+        f"{embedder.dimension}."
+        if allow_mixed
+        else "Cosines of two models mean nothing together; --allow-mixed stores them all the "
+        "same if their dimensions are equal."
+    )
+    raise Conflict(
+        f'Tenant "{tenant_id}" holds embeddings of {version}, not of {embedder.version}.',
+        hint=f"{why} Set EMBEDDING_MODEL to the model it was ingested with, use another "
+        "tenant, or change this one's model with: contextforge reembed --tenant "
+        f"{tenant_id} --model MODEL",
+    )
+
+
 def _batches(groups: Iterable[NodeGroup | Rejection], tally: _Tally) -> Iterator[list[NodeGroup]]:
     batch: list[NodeGroup] = []
     for group in groups:
         if isinstance(group, Rejection):
             tally.rejected.append(group)
             continue
-        batch.append(group)
+        kept = _drop_repeated(group, tally)
+        tally.note(kept)
+        batch.append(kept)
         if sum(len(each.nodes) for each in batch) >= NODES_AT_ONCE:
             yield batch
             batch = []
     if batch:
         yield batch
+
+
+def _drop_repeated(group: NodeGroup, tally: _Tally) -> NodeGroup:
+    """The group without rows whose id this source had before: one would overwrite the other."""
+    kept: dict[str, int] = {}
+    for position, (node, place) in enumerate(zip(group.nodes, group.places, strict=False)):
+        if node.external_id in tally.seen or node.external_id in kept:
+            why = f'the external_id "{node.external_id}" stands in an earlier row too'
+            tally.rejected.append(Rejection(place, why))
+        else:
+            kept[node.external_id] = position
+    return group if len(kept) == len(group.places) else group.pick(list(kept.values()))
 
 
 def _count(

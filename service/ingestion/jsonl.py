@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic_core import from_json
 
-from service.ingestion.tokens import count_tokens
+from service.tokens import count_tokens
 from service.types import Json, NodeDraft, Vector
 
 BEIR_CORPUS = "corpus.jsonl"
@@ -79,7 +80,7 @@ def _read_line(number: int, line: bytes | str) -> NodeRow:
 def _parse_object(line: bytes | str) -> dict[str, Json]:
     try:
         text = line.decode("utf-8-sig") if isinstance(line, bytes) else line.removeprefix("\ufeff")
-        values = json.loads(text, parse_constant=_refuse_constant)
+        values = _parse_json(text)
         if _SURROGATE.search(text):
             json.dumps(values, ensure_ascii=False).encode()
     except UnicodeDecodeError as exc:
@@ -92,9 +93,18 @@ def _parse_object(line: bytes | str) -> dict[str, Json]:
         raise _Refused("not JSON that can be read: nested too deeply or a number too long") from exc
     if not isinstance(values, dict):
         raise _Refused("not a JSON object")
-    if _NUL.search(text):
+    # The pattern is slow on long lines, and almost none has what it looks for.
+    if "\\u0000" in text and _NUL.search(text):
         raise _Refused("holds a NUL character")
     return values
+
+
+def _parse_json(text: str) -> object:
+    """Twice as fast as `json` alone, which is asked where something is wrong: it says what."""
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError:
+        return json.loads(text, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> Json:
@@ -189,11 +199,10 @@ def _read_embedding(value: Json) -> Vector | None:
     if not set(map(type, value)) <= {int, float}:
         raise _Refused("embedding is not a list of numbers")
     try:
-        vector = np.asarray(value, dtype=np.float64)
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, see below
+            vector = np.asarray(value, dtype=np.float32)
     except OverflowError as exc:
         raise _Refused("embedding holds a number too large") from exc
     if not np.isfinite(vector).all():
-        raise _Refused("embedding is not a list of finite numbers")
-    if np.abs(vector).max() > np.finfo(np.float32).max:
-        raise _Refused("embedding holds a number too large")
-    return vector.astype(np.float32)
+        raise _Refused("embedding holds a number that is too large or not finite")
+    return vector

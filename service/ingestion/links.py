@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 from markdown_it.token import Token
 
@@ -37,9 +37,12 @@ def resolve_links(references: Iterable[str], *, path: str, text: str = "") -> tu
 
 
 def resolve_link(reference: str, *, path: str) -> OutLink | None:
-    """What a link of the document at `path` points to; None if it is no other document."""
+    """What a link of the document at `path`, or a URL, points to; None if to no other document."""
+    stated = reference.strip().replace("\\", "/")
     try:
-        parts = urlsplit(reference.strip().replace("\\", "/"))
+        if is_web_address(path) and not stated.startswith("#"):
+            stated = urljoin(path, stated)
+        parts = urlsplit(stated)
     except ValueError:  # such as an unclosed bracket in the host
         return None
     if parts.scheme.lower() in {"http", "https"} or (parts.netloc and not parts.scheme):
@@ -49,6 +52,11 @@ def resolve_link(reference: str, *, path: str) -> OutLink | None:
     if parts.scheme or not parts.path:
         return None
     return _resolve_path(unquote(parts.path), path=path)
+
+
+def is_web_address(path: str) -> bool:
+    """Whether a document is known by its URL and not by a path."""
+    return path.lower().startswith(("http://", "https://"))
 
 
 def _resolve_path(target: str, *, path: str) -> OutLink | None:
@@ -82,5 +90,5 @@ def _html_targets(markup: str, path: str) -> Iterator[OutLink | None]:
 
 def _collect(found: Iterable[OutLink | None], *, path: str) -> tuple[OutLink, ...]:
     """Each link once, in order, without those to the document itself."""
-    own = OutLink("path", path)
-    return tuple(dict.fromkeys(link for link in found if link is not None and link != own))
+    own = {OutLink("path", path), OutLink("url", path)}
+    return tuple(dict.fromkeys(link for link in found if link is not None and link not in own))

@@ -5,18 +5,20 @@ from __future__ import annotations
 import glob
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal
 
 from service.errors import InvalidInput
 from service.ingestion.documents import Document
 from service.ingestion.jsonl import BEIR_CORPUS, BadLine, NodeRow, is_beir_folder, read_jsonl
+from service.ingestion.links import resolve_link
 from service.ingestion.split import DEFAULT_OVERLAP, DEFAULT_SIZE
 
 Format = Literal["markdown", "html", "pdf", "text", "restructured", "jsonl"]
@@ -34,6 +36,7 @@ FORMATS: dict[str, Format] = {
 }
 STDIN = "-"
 _STDIN_NAME = "stdin"
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SNIFFED = 4096
 _LANGUAGE_SAMPLE = 4000
 _LANGUAGE_LETTERS = 60
@@ -43,12 +46,16 @@ _NO_LANGUAGE = frozenset({"zxx", "und", "mul"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something to ingest: a file, or standard input; its external id is its path below a root."""
+    """Something to ingest: a file, standard input, or a page to be fetched from its URL.
+
+    The external id is its path below a root, or its URL as it was given.
+    """
 
     external_id: str
     format: Format
     path: Path | None = None
     stream: BinaryIO | None = None
+    url: str | None = None
 
     @property
     def name(self) -> str:
@@ -59,14 +66,15 @@ class Source:
 def find_files(
     paths: Sequence[str], *, root: Path | None = None, stdin: BufferedReader | None = None
 ) -> list[Source]:
-    """The sources that files, folders, globs and `-` name, in order, each once.
+    """The sources that files, folders, globs, URLs and `-` name, in order, each once.
 
     External ids are relative to `root`, else to the folder given; a file given alone has its name.
+    What stands at a URL is not looked at here.
     """
     found: dict[str, Source] = {}
     for given in paths:
         for source in _find(given, root, stdin):
-            key = os.path.realpath(source.path) if source.path is not None else STDIN
+            key = os.path.realpath(source.path) if source.path is not None else source.external_id
             found.setdefault(key, source)
     sources = list(found.values())
     _refuse_same_ids(sources)
@@ -83,10 +91,17 @@ def read_document(
     if not data.strip():
         raise InvalidInput(f"{source.name}: the file is empty.")
     read = _reader(source.format)
-    document = read(data, external_id=source.external_id, size=size, overlap=overlap)
+    # Links of a fetched page start at where it stands, which is not where it was asked for.
+    place = source.url or source.external_id
+    document = read(data, external_id=place, size=size, overlap=overlap)
     if not document.sections:
         raise InvalidInput(f"{source.name}: the file holds no text.")
-    return replace(document, lang=document.lang or detect_language(document.content))
+    return replace(
+        document,
+        external_id=source.external_id,
+        url=source.url or document.url,
+        lang=document.lang or detect_language(document.content),
+    )
 
 
 def read_rows(source: Source) -> Iterator[NodeRow | BadLine]:
@@ -120,6 +135,8 @@ def _find(given: str, root: Path | None, stdin: BufferedReader | None) -> Iterat
         stream = stdin or sys.stdin.buffer
         head = stream.peek(_SNIFFED)[:_SNIFFED] if isinstance(stream, BufferedReader) else b""
         yield Source(_STDIN_NAME, sniff_format(head), stream=stream)
+    elif _URL.match(given):
+        yield _web_source(given)
     elif path.is_dir():
         yield from _walk(path, root or path)
     elif path.exists():
@@ -128,6 +145,14 @@ def _find(given: str, root: Path | None, stdin: BufferedReader | None) -> Iterat
         yield from _expand(given, root)
     else:
         raise InvalidInput(f"{given}: no such file or folder.")
+
+
+def _web_source(given: str) -> Source:
+    """A page that is not fetched yet: of its format no more is known than its name says."""
+    link = resolve_link(given, path="")
+    url = link.target if link else given
+    known = FORMATS.get(PurePosixPath(url.partition("?")[0]).suffix.lower(), "html")
+    return Source(url, known, url=url)
 
 
 def _expand(pattern: str, root: Path | None) -> Iterator[Source]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.errors import InvalidInput
 from service.types import Json, LinkDraft, NodeDraft
@@ -68,25 +68,40 @@ class SchemaNodes:
     links: tuple[LinkDraft, ...]
 
 
-def schema_nodes(schema: Schema, *, namespace: str | None = None) -> SchemaNodes:
-    """The nodes and links of a schema; a namespace keeps databases apart within one dataset.
+def schema_nodes(schema: Schema) -> SchemaNodes:
+    """The nodes and links of a schema.
 
     A foreign key that leaves the schema stays in the metadata and gives no link.
     """
     nodes: list[NodeDraft] = []
     for table in schema.tables:
-        nodes.append(_table_node(table, namespace=namespace))
-        nodes.extend(_field_nodes(table, namespace=namespace))
+        nodes.append(_table_node(table))
+        nodes.extend(_field_nodes(table))
     known = {node.external_id for node in nodes}
-    pairs = dict.fromkeys(
-        pair for table in schema.tables for pair in _link_pairs(table, namespace=namespace)
-    )
+    pairs = dict.fromkeys(pair for table in schema.tables for pair in _link_pairs(table))
     links = [
         LinkDraft(source, target, "foreign_key")
         for source, target in pairs
         if source != target and target in known
     ]
     return SchemaNodes(tuple(nodes), tuple(links))
+
+
+def prefix_tables(schema: Schema, database: str) -> Schema:
+    """The schema with the database before each table's name: several fit into one dataset then."""
+    return replace(
+        schema,
+        tables=tuple(
+            replace(
+                table,
+                schema=f"{database}.{table.schema}" if table.schema else database,
+                foreign_keys=tuple(
+                    replace(key, table=f"{database}.{key.table}") for key in table.foreign_keys
+                ),
+            )
+            for table in schema.tables
+        ),
+    )
 
 
 def check_schema(schema: Schema) -> Schema:
@@ -144,9 +159,9 @@ def _require_columns(
 # --- nodes ------------------------------------------------------------------------------------
 
 
-def _table_node(table: Table, *, namespace: str | None) -> NodeDraft:
+def _table_node(table: Table) -> NodeDraft:
     return NodeDraft(
-        external_id=_table_id(table.qualified_name, namespace=namespace),
+        external_id=_table_id(table.qualified_name),
         node_type="table",
         title=table.name,
         summary=table.comment,
@@ -170,18 +185,18 @@ def _table_node(table: Table, *, namespace: str | None) -> NodeDraft:
     )
 
 
-def _field_nodes(table: Table, *, namespace: str | None) -> Iterator[NodeDraft]:
+def _field_nodes(table: Table) -> Iterator[NodeDraft]:
     targets = _first_targets(table)
     for place, column in enumerate(table.columns):
         target = targets.get(column.name)
         yield NodeDraft(
-            external_id=_field_id(table.qualified_name, column.name, namespace=namespace),
+            external_id=_field_id(table.qualified_name, column.name),
             node_type="field",
             title=column.name,
             summary=column.comment,
             content=_describe_field(table, column, target=target),
             metadata=_field_metadata(table, column, target=target),
-            parent=_table_id(table.qualified_name, namespace=namespace),
+            parent=_table_id(table.qualified_name),
             order_index=place,
         )
 
@@ -218,13 +233,13 @@ def _describe_table(table: Table) -> str:
         facts = [f"{column.name} {column.type}", *_key_facts(table, column, targets=targets)]
         note = f" ({column.comment.rstrip('.')})" if column.comment else ""
         columns.append(" ".join(facts) + note)
-    return f"table {table.qualified_name} with columns " + "; ".join(columns)
+    return f"table {_say_table(table.qualified_name)} with columns " + "; ".join(columns)
 
 
 def _describe_field(table: Table, column: Column, *, target: tuple[str, str] | None) -> str:
     targets = {column.name: target} if target else {}
     facts = [
-        f"column {column.name} of table {table.qualified_name}",
+        f"column {column.name} of table {_say_table(table.qualified_name)}",
         f"type {column.type}",
         *_key_facts(table, column, targets=targets),
     ]
@@ -239,26 +254,30 @@ def _key_facts(
     if column.name in table.primary_key:
         yield "primary key"
     if column.name in targets:
-        yield "references " + ".".join(targets[column.name])
+        other, target = targets[column.name]
+        yield f"references {target} of {_say_table(other)}"
+
+
+def _say_table(qualified_name: str) -> str:
+    """The name without dots: the text search would take sales.orders for the name of a host."""
+    schema, _, name = qualified_name.rpartition(".")
+    return f"{name} in {schema.replace('.', ' ')}" if schema else name
 
 
 # --- links and identities ---------------------------------------------------------------------
 
 
-def _link_pairs(table: Table, *, namespace: str | None) -> Iterator[tuple[str, str]]:
+def _link_pairs(table: Table) -> Iterator[tuple[str, str]]:
     own = table.qualified_name
     for key in table.foreign_keys:
-        yield _table_id(own, namespace=namespace), _table_id(key.table, namespace=namespace)
+        yield _table_id(own), _table_id(key.table)
         for column, target in zip(key.columns, key.target_columns, strict=True):
-            yield (
-                _field_id(own, column, namespace=namespace),
-                _field_id(key.table, target, namespace=namespace),
-            )
+            yield _field_id(own, column), _field_id(key.table, target)
 
 
-def _table_id(table: str, *, namespace: str | None) -> str:
-    return f"table:{namespace}.{table}" if namespace else f"table:{table}"
+def _table_id(table: str) -> str:
+    return f"table:{table}"
 
 
-def _field_id(table: str, column: str, *, namespace: str | None) -> str:
-    return f"field:{namespace}.{table}.{column}" if namespace else f"field:{table}.{column}"
+def _field_id(table: str, column: str) -> str:
+    return f"field:{table}.{column}"

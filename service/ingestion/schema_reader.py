@@ -38,18 +38,25 @@ def read_live_schema(
     `on_progress` hears how many tables are done, and of how many.
     """
     masked = compile_mask(mask)
+    with open_live_database(url) as connection:
+        tables = _inspect_tables(connection, schemas)
+        read = []
+        for done, table in enumerate(tables, start=1):
+            read.append(look_inside(connection, table, samples=samples, masked=masked))
+            if on_progress is not None:
+                on_progress(done, len(tables))
+        return Schema(tuple(read), name=_database_name(connection.engine.url))
+
+
+@contextmanager
+def open_live_database(url: str) -> Iterator[sa.Connection]:
+    """Connect to somebody's database for reading: it lets nothing be written, nor take long."""
     parsed = _parse_url(url)
     engine = _open_engine(parsed)
     try:
         with _explained(parsed), engine.connect() as connection:
             _forbid_writes(connection)
-            tables = _inspect_tables(connection, schemas)
-            read = []
-            for done, table in enumerate(tables, start=1):
-                read.append(look_inside(connection, table, samples=samples, masked=masked))
-                if on_progress is not None:
-                    on_progress(done, len(tables))
-            return Schema(tuple(read), name=_database_name(parsed))
+            yield connection
     finally:
         engine.dispose()
 

@@ -18,7 +18,7 @@ from semantic_text_splitter import TextSplitter
 
 from service.errors import InvalidInput
 from service.ingestion.documents import Section
-from service.ingestion.tokens import count_tokens
+from service.tokens import count_tokens
 
 DEFAULT_SIZE = 400
 DEFAULT_OVERLAP = 0.12

@@ -37,12 +37,31 @@ begin
         returning r.source_id
     ),
 
-    -- Which link came of which reference is not kept: the rest of them are made again.
+    -- Which link came of which reference is not kept: a link stays while one still leads there.
     unlinked as (
         delete from public.node_links as l
+        using public.knowledge_nodes as target
         where l.tenant_id = replace_references.tenant_id
             and l.link_type = 'hyperlink'
             and l.source_id = any(array(select d.source_id from dropped as d))
+            and target.tenant_id = replace_references.tenant_id
+            and target.node_id = l.target_id
+            and not exists (
+                select from named join sources as s on s.external_id = named.source
+                where s.node_id = l.source_id
+                    and case named.kind
+                        when 'path' then named.target = target.external_id
+                        when 'url' then named.target = target.url
+                        when 'title' then contextforge.fold_title(named.target)
+                            = contextforge.fold_title(target.title)
+                    end
+            )
+        returning l.source_id
+    ),
+
+    marked as (
+        insert into contextforge.link_marks (tenant_id)
+        select replace_references.tenant_id where exists (select from unlinked)
     )
 
     insert into contextforge.node_references (tenant_id, source_id, kind, target)

@@ -47,6 +47,11 @@ begin
         on conflict (tenant_id, source_id, target_id, link_type) do update
             set weight = excluded.weight where k.weight <> excluded.weight
         returning k.source_id, k.target_id, k.link_type, k.xmax = 0 as is_new
+    ),
+
+    marked as (
+        insert into contextforge.link_marks (tenant_id)
+        select upsert_links.tenant_id where exists (select from written)
     )
 
     select

@@ -41,8 +41,20 @@ begin
     where s.tenant_id = remove_nodes.tenant_id and s.node_id = any(doomed);
     delete from contextforge.ann_nodes as x
     where x.tenant_id = remove_nodes.tenant_id and x.node_id = any(doomed);
-    perform contextforge.write_segment(
-        remove_nodes.tenant_id, '{}', '{}', '{}', removed_texts, removed_lengths, '{}'
+    if cardinality(doomed) > 0 then
+        perform contextforge.write_segment(
+            remove_nodes.tenant_id, '{}', '{}', '{}', removed_texts, removed_lengths, '{}'
+        );
+    end if;
+
+    insert into contextforge.link_marks (tenant_id)
+    select remove_nodes.tenant_id
+    where exists (
+        select from public.node_links as l
+        where l.tenant_id = remove_nodes.tenant_id and l.source_id = any(doomed)
+    ) or exists (
+        select from public.node_links as l
+        where l.tenant_id = remove_nodes.tenant_id and l.target_id = any(doomed)
     );
 
     return query

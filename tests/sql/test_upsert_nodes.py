@@ -35,11 +35,11 @@ def read_node(database: LiveDatabase, tenant: str, external_id: str = "a") -> di
         return dict(row.mappings().one())
 
 
-def count_segments(database: LiveDatabase, tenant: str) -> int:
+def count_postings(database: LiveDatabase, tenant: str) -> int:
     with owner_transaction(database.admin) as connection:
         return int(
             connection.exec_driver_sql(
-                "select count(*) from contextforge.segments where tenant_id = %s", (tenant,)
+                "select count(*) from contextforge.postings where tenant_id = %s", (tenant,)
             ).scalar_one()
         )
 
@@ -101,7 +101,7 @@ def test_what_is_not_text_changes_without_a_new_version_of_the_text(
 ) -> None:
     tenant = make_tenant()
     upsert(tenant, [make_node("a", "red apples")], embeddings=[axis(0)])
-    before, segments = read_node(database, tenant), count_segments(database, tenant)
+    before, postings = read_node(database, tenant), count_postings(database, tenant)
 
     changed = upsert(tenant, [make_node("a", "red apples", **change)])
 
@@ -111,7 +111,7 @@ def test_what_is_not_text_changes_without_a_new_version_of_the_text(
     assert after[key] == (list(value) if isinstance(value, tuple) else value)
     assert after["doc_id"] == before["doc_id"]
     assert after["stored"] == before["stored"] is not None
-    assert count_segments(database, tenant) == segments
+    assert count_postings(database, tenant) == postings
     assert_consistent(database, tenant)
 
 

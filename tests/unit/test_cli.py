@@ -13,70 +13,23 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psycopg
 import pytest
 import typer
 
-from service.cli.app import run_command_line
 from service.cli.keys import parse_expiry
 from service.db.engine import plain_transaction
 from service.db.registry import authenticate_key
+from tests.command_line import Command
 from tests.conftest import MakeLogin, MakeTenant
-from tests.live_database import SMALL_DIM, LiveDatabase
+from tests.live_database import LiveDatabase
 
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = "from service.cli import main; main()"
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def bare(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> Iterator[Any]:
-    """bare(*arguments, stdin): run one command in a directory without settings."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("DATABASE_URL", "ADMIN_DATABASE_URL", "CONTEXTFORGE_DATA_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    handlers = [signal.getsignal(number) for number in numbers]
-
-    def run(*arguments: str) -> Result:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            run_command_line(arguments)
-        code = caught.value.code
-        return Result(code if isinstance(code, int) else 0, *capfd.readouterr())
-
-    yield run
-    for number, handler in zip(numbers, handlers, strict=True):
-        signal.signal(number, handler)
-
-
-@pytest.fixture
-def command(bare: Any, database: LiveDatabase, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """command(*arguments): run one command on this test's database."""
-    monkeypatch.setenv("DATABASE_URL", database.service_url)
-    monkeypatch.setenv("ADMIN_DATABASE_URL", database.admin_url)
-    monkeypatch.setenv("EMBEDDING_DIM", str(SMALL_DIM))
-    monkeypatch.setenv("PATH", f"{database.server.bin_dir}:{os.environ['PATH']}")
-    return bare
 
 
 # --- starting -------------------------------------------------------------------------------
@@ -99,13 +52,13 @@ def test_help_loads_neither_the_database_nor_a_model_nor_the_web():
         *(("tenants", "--help"), ("keys", "create", "--help"), ("analysts", "grant", "--help")),
     ],
 )
-def test_every_command_explains_itself(bare: Any, arguments: tuple[str, ...]):
+def test_every_command_explains_itself(bare: Command, arguments: tuple[str, ...]):
     result = bare(*arguments)
     assert result.code == 0
     assert "Usage" in result.out
 
 
-def test_the_reference_names_every_command(bare: Any):
+def test_the_reference_names_every_command(bare: Command):
     listed = set(re.findall(r"^│ ([a-z]+) ", bare("--help").out, re.MULTILINE))
     reference = (ROOT / "docs/reference/cli.md").read_text()
     assert listed >= {"run", "serve", "migrate", "doctor", "psql", "tenants", "keys", "analysts"}
@@ -116,7 +69,9 @@ def test_the_reference_names_every_command(bare: Any):
 # --- errors ---------------------------------------------------------------------------------
 
 
-def test_a_misspelt_setting_is_one_line_and_code_two(bare: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_misspelt_setting_is_one_line_and_code_two(
+    bare: Command, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setenv("EMBEDING_DIM", "8")
     result = bare("settings")
     assert result.code == 2
@@ -124,7 +79,7 @@ def test_a_misspelt_setting_is_one_line_and_code_two(bare: Any, monkeypatch: pyt
 
 
 def test_an_unreachable_database_is_one_line_and_code_one(
-    bare: Any, monkeypatch: pytest.MonkeyPatch
+    bare: Command, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DATABASE_URL", "postgresql://me:sesame@127.0.0.1:1/db")
     result = bare("serve")
@@ -133,7 +88,7 @@ def test_an_unreachable_database_is_one_line_and_code_one(
     assert "sesame" not in result.err
 
 
-def test_administration_without_its_url_is_code_two(bare: Any, monkeypatch: pytest.MonkeyPatch):
+def test_administration_without_its_url_is_code_two(bare: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://me@127.0.0.1:1/db")
     for arguments in (("tenants", "list"), ("doctor",), ("migrate",), ("psql", "--admin")):
         result = bare(*arguments)
@@ -142,7 +97,7 @@ def test_administration_without_its_url_is_code_two(bare: Any, monkeypatch: pyte
 
 
 def test_an_unsafe_login_is_refused_before_anything_is_served(
-    command: Any, database: LiveDatabase, monkeypatch: pytest.MonkeyPatch
+    command: Command, database: LiveDatabase, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("DATABASE_URL", database.admin_url)
     result = command("serve")
@@ -161,14 +116,14 @@ def test_an_unsafe_login_is_refused_before_anything_is_served(
         ("serve", "--port", "0"),
     ],
 )
-def test_wrong_usage_is_code_two(bare: Any, arguments: tuple[str, ...]):
+def test_wrong_usage_is_code_two(bare: Command, arguments: tuple[str, ...]):
     assert bare(*arguments).code == 2
 
 
 # --- settings and schema --------------------------------------------------------------------
 
 
-def test_settings_are_listed_with_secrets_masked(bare: Any, monkeypatch: pytest.MonkeyPatch):
+def test_settings_are_listed_with_secrets_masked(bare: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://me:sesame@db/forge")
     shown = {row["name"]: row for row in bare("settings", "--json").json}
     assert shown["DATABASE_URL"]["value"] == "postgresql://me:***@db/forge"
@@ -177,12 +132,12 @@ def test_settings_are_listed_with_secrets_masked(bare: Any, monkeypatch: pytest.
 
 
 def test_migrate_says_where_it_went_and_again_that_it_is_there(
-    command: Any, database: LiveDatabase
+    command: Command, database: LiveDatabase
 ):
     assert re.match(r"Already at migration \d+; \d+ functions", command("migrate").out)
 
 
-def test_migrate_sql_prints_without_a_database(bare: Any):
+def test_migrate_sql_prints_without_a_database(bare: Command):
     result = bare("migrate", "--sql")
     assert result.code == 0
     assert "create table public.knowledge_nodes" in result.out
@@ -193,7 +148,7 @@ def test_migrate_sql_prints_without_a_database(bare: Any):
 # --- tenants, keys, analysts ----------------------------------------------------------------
 
 
-def test_tenants_are_created_listed_and_deleted(command: Any):
+def test_tenants_are_created_listed_and_deleted(command: Command):
     assert command("tenants", "create", "acme", "--name", "Acme Corp").code == 0
     assert command("tenants", "create", "globex").code == 0
     assert "already" in command("tenants", "create", "acme").out
@@ -209,7 +164,7 @@ def test_tenants_are_created_listed_and_deleted(command: Any):
 
 
 def test_a_deletion_nobody_confirms_does_not_happen(
-    command: Any, make_tenant: MakeTenant, monkeypatch: pytest.MonkeyPatch
+    command: Command, make_tenant: MakeTenant, monkeypatch: pytest.MonkeyPatch
 ):
     make_tenant("acme")
     for answer in ("n\n", ""):
@@ -221,7 +176,7 @@ def test_a_deletion_nobody_confirms_does_not_happen(
 
 
 def test_a_key_is_printed_alone_once_and_opens_its_tenant(
-    command: Any, database: LiveDatabase, make_tenant: MakeTenant
+    command: Command, database: LiveDatabase, make_tenant: MakeTenant
 ):
     make_tenant("acme")
     make_tenant("globex")
@@ -245,7 +200,7 @@ def test_a_key_is_printed_alone_once_and_opens_its_tenant(
     assert command("keys", "revoke", "nonsense", "--yes").code == 1
 
 
-def test_a_key_in_json_has_everything_in_one_object(command: Any, make_tenant: MakeTenant):
+def test_a_key_in_json_has_everything_in_one_object(command: Command, make_tenant: MakeTenant):
     make_tenant("acme")
     made = command("keys", "create", "web", "--tenant", "acme", "--json").json
     assert made["key"].startswith(f"cf_{made['key_id']}_")
@@ -254,7 +209,7 @@ def test_a_key_in_json_has_everything_in_one_object(command: Any, make_tenant: M
 
 
 def test_analysts_are_granted_listed_and_revoked(
-    command: Any, make_tenant: MakeTenant, make_login: MakeLogin
+    command: Command, make_tenant: MakeTenant, make_login: MakeLogin
 ):
     make_tenant("acme")
     make_tenant("globex")
@@ -287,7 +242,7 @@ def test_an_expiry_may_be_a_date_which_is_utc_unless_it_says_otherwise():
 # --- doctor, psql, embed --------------------------------------------------------------------
 
 
-def test_the_doctor_exits_with_one_when_a_check_fails(command: Any, database: LiveDatabase):
+def test_the_doctor_exits_with_one_when_a_check_fails(command: Command, database: LiveDatabase):
     well = command("doctor")
     assert well.code == 0
     assert re.search(r"^ok +statistics", well.out, re.MULTILINE)
@@ -299,7 +254,7 @@ def test_the_doctor_exits_with_one_when_a_check_fails(command: Any, database: Li
     assert failed == {"row-level security", "service login"}
 
 
-def test_psql_opens_as_the_service_with_one_tenant(command: Any, make_tenant: MakeTenant):
+def test_psql_opens_as_the_service_with_one_tenant(command: Command, make_tenant: MakeTenant):
     make_tenant("acme")
     make_tenant("globex")
     statement = "select current_user, tenant_id from contextforge.tenant_profiles"
@@ -312,7 +267,7 @@ def test_psql_opens_as_the_service_with_one_tenant(command: Any, make_tenant: Ma
 
 
 def test_psql_opens_as_an_analyst_and_as_the_administrator(
-    command: Any, make_tenant: MakeTenant, make_login: MakeLogin
+    command: Command, make_tenant: MakeTenant, make_login: MakeLogin
 ):
     make_tenant("acme")
     make_tenant("globex")
@@ -324,14 +279,14 @@ def test_psql_opens_as_an_analyst_and_as_the_administrator(
     assert result.out == "postgres|acme\npostgres|globex\n"
 
 
-def test_the_exit_code_of_psql_is_handed_on(command: Any):
+def test_the_exit_code_of_psql_is_handed_on(command: Command):
     result = command("psql", "--admin", "--", "-XAtc", "select 1/0")
     assert result.code == 1
     assert "division by zero" in result.err
 
 
 def test_embed_prints_what_pgvector_reads_back_to_the_same_values(
-    command: Any, database: LiveDatabase
+    command: Command, database: LiveDatabase
 ):
     literal = command("embed", "where is my parcel").out.strip()
     with psycopg.connect(database.service_url) as connection:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import signal
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
-from service.cli.app import run_command_line
+from service.cli.ingesting import MAX_INPUT_BYTES
 from service.db.engine import owner_transaction
+from tests.command_line import Command
 from tests.conftest import MakeDatabase
 from tests.live_database import LiveDatabase
+from tests.web_server import LOOPBACK, Reply, run_web_server
 
 MODEL_DIM = 384
 SCHEMA: dict[str, Any] = {
@@ -47,27 +47,6 @@ TO_ACME = ("--tenant", "acme", "--dataset", "shop")
 TO_GLOBEX = ("--tenant", "globex", "--dataset", "shop")
 
 
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def counts(self) -> tuple[int, int, int, int]:
-        """Added, changed, unchanged, removed."""
-        report = self.json
-        return report["added"], report["changed"], report["unchanged"], report["removed"]
-
-
-class Command(Protocol):
-    def __call__(self, *arguments: str) -> Result: ...
-
-
 @pytest.fixture
 def live(make_database: MakeDatabase) -> LiveDatabase:
     """A database of the model's dimension with two tenants."""
@@ -79,30 +58,9 @@ def live(make_database: MakeDatabase) -> LiveDatabase:
 
 
 @pytest.fixture
-def command(
-    live: LiveDatabase,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> Iterator[Command]:
-    """command(*arguments): run one command on this test's database, in its folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DATABASE_URL", live.service_url)
-    monkeypatch.setenv("ADMIN_DATABASE_URL", live.admin_url)
-    monkeypatch.setenv("EMBEDDING_DIM", str(MODEL_DIM))
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    handlers = [signal.getsignal(number) for number in numbers]
-
-    def run(*arguments: str) -> Result:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            run_command_line(arguments)
-        code = caught.value.code
-        return Result(code if isinstance(code, int) else 0, *capfd.readouterr())
-
-    yield run
-    for number, handler in zip(numbers, handlers, strict=True):
-        signal.signal(number, handler)
+def command(command_on: Callable[..., Command], live: LiveDatabase) -> Command:
+    """command(*arguments): run one command on the database of the model's dimension."""
+    return command_on(live, embedding_dim=MODEL_DIM)
 
 
 @pytest.fixture
@@ -242,6 +200,73 @@ def test_a_tenant_that_does_not_exist_is_one_line(command: Command, tmp_path: Pa
     assert result.err.startswith("error: ")
     assert "initech" in result.err
     assert result.err.count("\n") == 1
+
+
+def test_a_url_is_rejected_unless_allowed_and_this_machine_even_then(
+    command: Command, live: LiveDatabase, handbook: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with run_web_server({"/": Reply()}) as server:
+        url = f"http://{LOOPBACK}:{server.port}/"
+        off = command("ingest", url, str(handbook), *TO_ACME)
+        monkeypatch.setenv("CONTEXTFORGE_ALLOW_URLS", "on")
+        other_port = command("ingest", url, str(handbook), *TO_ACME)
+        monkeypatch.setenv("CONTEXTFORGE_URL_PORTS", f"443, {server.port}")
+        inside = command("ingest", url, str(handbook), *TO_ACME)
+        assert server.requests == []
+    for result, reason in (
+        (off, "Set CONTEXTFORGE_ALLOW_URLS=on"),
+        (other_port, f"port {server.port}"),
+        (inside, "127.0.0.1, a loopback address"),
+    ):
+        assert result.code == 1
+        assert "1 rejected" in result.out
+        assert reason in result.err
+    assert "2 added" in off.out
+    assert len(list_nodes(live)) == 4
+
+
+def test_another_model_of_the_same_dimension_is_let_in_only_when_told_so(
+    command: Command, live: LiveDatabase, handbook: Path, tmp_path: Path
+):
+    with owner_transaction(live.admin) as connection:
+        connection.exec_driver_sql(
+            "update contextforge.tenant_profiles"
+            " set embedder_version = 'other@1/384', embedding_dim = 384"
+        )
+    schema = write_schema(tmp_path / "shop.json")
+    examples = write_examples(tmp_path / "examples.jsonl")
+    for arguments in (
+        ("ingest", str(handbook)),
+        ("ingest-schema", schema),
+        ("ingest-examples", examples),
+    ):
+        refused = command(*arguments, *TO_ACME)
+        assert refused.code == 1
+        assert "--allow-mixed" in refused.err
+        assert command(*arguments, *TO_ACME, "--allow-mixed", "--json").counts == (2, 0, 0, 0)
+    assert list_nodes(live, "globex") == []
+
+
+@pytest.mark.parametrize("given", ["file", "stdin"])
+@pytest.mark.parametrize(
+    "arguments", [("ingest-schema",), ("ingest-examples", "--format", "jsonl")]
+)
+def test_a_schema_or_examples_larger_than_the_limit_are_refused(
+    *,
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    given: str,
+):
+    with (tmp_path / "large.json").open("wb") as large:
+        large.truncate(MAX_INPUT_BYTES + 1)
+    with (tmp_path / "large.json").open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        name = "large.json" if given == "file" else "-"
+        result = command(*arguments, name, *TO_ACME)
+    assert result.code == 1
+    assert result.err.startswith(f"error: {name}: larger than 100 MB.")
 
 
 # --- schemas --------------------------------------------------------------------------------

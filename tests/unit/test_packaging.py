@@ -185,13 +185,16 @@ print(json.dumps({"package": service.__file__, "files": files}))
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("wheel")
-def test_the_wheel_carries_every_sql_file_and_migration(wheel: Path):
+def test_the_wheel_carries_every_sql_file_migration_and_page_of_the_demo(wheel: Path):
     names = set(zipfile.ZipFile(wheel).namelist())
-    for directory in ("sql", "migrations"):
+    for directory in ("sql", "migrations", "docs"):
         expected = {f"service/_resources/{directory}/{f}" for f in list_files(ROOT / directory)}
         assert expected
         assert expected <= names
     assert "service/py.typed" in names
+    demo = {f"service/demo/{f}" for f in list_files(ROOT / "service" / "demo")}
+    assert demo <= names
+    assert any(name.endswith(".jsonl") for name in demo)
 
 
 @pytest.mark.slow
@@ -207,8 +210,27 @@ def test_an_installed_wheel_finds_its_resources_outside_the_checkout(installed: 
     seen = json.loads(run_installed(installed, [sys.executable, "-c", LIST_RESOURCES]))
     assert Path(seen["package"]).is_relative_to(installed)
     files = {f for f in seen["files"] if not f.endswith(".pyc")}
-    for directory in ("sql", "migrations"):
+    for directory in ("sql", "migrations", "docs"):
         assert {f"{directory}/{f}" for f in list_files(ROOT / directory)} <= files
+
+
+READ_DEMO = """
+import json
+from service.ingestion.demo import read_demo
+demo = read_demo()
+pages = [page.external_id for page in demo.documents]
+print(json.dumps({"pages": pages, "tables": len(demo.schema.tables), "rows": len(demo.examples)}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("wheel")
+def test_an_installed_wheel_finds_the_knowledge_of_the_demo(installed: Path):
+    seen = json.loads(run_installed(installed, [sys.executable, "-c", READ_DEMO]))
+    pages = {f"docs/{name}" for name in list_files(ROOT / "docs") if name.endswith(".md")}
+    assert {"README.md", *pages} == set(seen["pages"])
+    assert seen["tables"] >= 15
+    assert seen["rows"] >= 40
 
 
 @pytest.mark.slow

@@ -134,6 +134,15 @@ def test_html_without_main_content_gives_all_its_visible_text() -> None:
     assert "menu" not in document.content
 
 
+def test_a_short_html_page_keeps_its_links_but_not_those_of_its_menu() -> None:
+    page = (
+        '<html><body><nav><a href="home.html">Home</a></nav><h1>Cats</h1>'
+        '<p>A cat asks <a href="b.html">the second page</a>.</p></body></html>'
+    )
+    document = read_html(page.encode(), external_id="cats.html")
+    assert document.links == (OutLink("path", "b.html"),)
+
+
 @pytest.mark.parametrize("depth", [200, 3_000, 100_000])
 def test_deep_html_does_not_exhaust_the_stack(depth: int) -> None:
     page = "<div>" * depth + f"<p>{PARAGRAPH}</p>" + "</div>" * depth

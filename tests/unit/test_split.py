@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from service.errors import InvalidInput
 from service.ingestion.documents import Section
 from service.ingestion.split import Block, split_sections
-from service.ingestion.tokens import count_tokens
+from service.tokens import count_tokens
 
 WORDS = st.sampled_from(
     [
