@@ -136,7 +136,8 @@ def searching_meanwhile(database: LiveDatabase) -> Iterator[list[int]]:
 def test_an_index_is_described_as_it_was_made(empty: LiveDatabase) -> None:
     found = describe(empty)
 
-    assert (found.method, found.options, found.search_effort) == ("hnsw", "", 100)
+    assert (found.method, found.options) == ("hnsw", "m=24, ef_construction=128")
+    assert found.search_effort == 800
     assert (found.exact_limit, found.rows) == (100, 0)
     assert found.index_bytes > 0
 
@@ -174,10 +175,10 @@ def test_switching_kinds_keeps_the_name_and_the_results(fill: Callable[[int], Li
     assert find_path(database) == "hnsw"
 
     for options, method, storage, effort in (
-        (HnswOptions(m=8, ef_construction=40), "hnsw", "m=8, ef_construction=40", 100),
+        (HnswOptions(m=8, ef_construction=40), "hnsw", "m=8, ef_construction=40", 800),
         (IvfflatOptions(), "ivfflat", f"lists={math.isqrt(ROWS)}", 7),
         (IvfflatOptions(lists=20), "ivfflat", "lists=20", 4),
-        (HnswOptions(), "hnsw", "m=16, ef_construction=64", 100),
+        (HnswOptions(), "hnsw", "m=24, ef_construction=128", 800),
     ):
         build_ann_index(database.admin, options)
         found = describe(database)
@@ -273,7 +274,7 @@ def test_an_impossible_effort_is_refused_before_anything_is_built(
 ) -> None:
     with pytest.raises(InvalidInput, match=f"ef_search is from 1 to 1000, not {effort}"):
         build_ann_index(empty.admin, HnswOptions(m=8), search_effort=effort)
-    assert describe(empty).options == ""
+    assert describe(empty).options == "m=24, ef_construction=128"
 
 
 def test_what_an_interrupted_build_left_is_cleaned_up_by_the_next(empty: LiveDatabase) -> None:
@@ -293,7 +294,7 @@ def test_what_an_interrupted_build_left_is_cleaned_up_by_the_next(empty: LiveDat
     build_ann_index(empty.admin, HnswOptions(m=8))
 
     assert list_indexes(empty) == {INDEX: True}
-    assert describe(empty).options == "m=8, ef_construction=64"
+    assert describe(empty).options == "m=8, ef_construction=128"
 
 
 def test_a_failed_build_leaves_the_index_in_use_and_nothing_beside_it(

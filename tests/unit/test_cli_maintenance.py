@@ -2,63 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import signal
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
-
 import pytest
 
-from service.cli.app import run_command_line
 from service.db.ann_index import tune_ann_index
 from service.db.engine import owner_transaction
+from tests.command_line import Command
 from tests.conftest import MakeNode, MakeTenant, Upsert
-from tests.live_database import SMALL_DIM, LiveDatabase
+from tests.live_database import LiveDatabase
 from tests.sql.recount import assert_consistent
 from tests.sql.search_corpus import random_vectors
-
-
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-class Command(Protocol):
-    def __call__(self, *arguments: str) -> Result: ...
-
-
-@pytest.fixture
-def command(
-    database: LiveDatabase,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> Iterator[Command]:
-    """command(*arguments): run one command on this test's database."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("DATABASE_URL", database.service_url)
-    monkeypatch.setenv("ADMIN_DATABASE_URL", database.admin_url)
-    monkeypatch.setenv("EMBEDDING_DIM", str(SMALL_DIM))
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-
-    def run(*arguments: str) -> Result:
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            run_command_line(arguments)
-        code = caught.value.code
-        return Result(code if isinstance(code, int) else 0, *capfd.readouterr())
-
-    yield run
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 def fill(tenant: str, upsert: Upsert, make_node: MakeNode, *, rows: int = 400) -> None:
@@ -95,8 +47,20 @@ def test_maintain_folds_segments_and_indexes_vectors_of_every_tenant(
         0,
         "",
         [
-            {"tenant_id": "acme", "segments_folded": 8, "vectors_indexed": 400},
-            {"tenant_id": "globex", "segments_folded": 0, "vectors_indexed": 0},
+            {
+                "tenant_id": "acme",
+                "segments_folded": 8,
+                "vectors_indexed": 400,
+                "ranks_computed": True,
+                "jobs_pruned": 0,
+            },
+            {
+                "tenant_id": "globex",
+                "segments_folded": 0,
+                "vectors_indexed": 0,
+                "ranks_computed": True,
+                "jobs_pruned": 0,
+            },
         ],
     )
     again = command("maintain", "--json").json
@@ -140,7 +104,13 @@ def test_maintain_of_a_tenant_that_is_not_there_is_an_error(command: Command):
 
 def test_a_tenant_without_nodes_has_nothing_to_maintain(command: Command, make_tenant: MakeTenant):
     make_tenant("acme")
-    nothing = {"tenant_id": "acme", "segments_folded": 0, "vectors_indexed": 0}
+    nothing = {
+        "tenant_id": "acme",
+        "segments_folded": 0,
+        "vectors_indexed": 0,
+        "ranks_computed": True,
+        "jobs_pruned": 0,
+    }
     assert command("maintain", "--tenant", "acme", "--json").json == [nothing]
 
 
@@ -152,8 +122,8 @@ def test_index_shows_what_is_in_use(command: Command):
     assert shown.pop("index_bytes") > 0
     assert shown == {
         "method": "hnsw",
-        "options": "",
-        "search_effort": 100,
+        "options": "m=24, ef_construction=128",
+        "search_effort": 800,
         "exact_limit": 20000,
         "rows": 0,
     }
@@ -174,9 +144,9 @@ def test_index_switches_to_ivfflat_and_back(
         ("--type ivfflat --lists auto", ("ivfflat", "lists=20", 4)),
         ("--probes 9", ("ivfflat", "lists=20", 9)),
         ("--type ivfflat --lists 10 --probes 3", ("ivfflat", "lists=10", 3)),
-        ("--type hnsw --m 8 --ef-construction 32", ("hnsw", "m=8, ef_construction=32", 100)),
+        ("--type hnsw --m 8 --ef-construction 32", ("hnsw", "m=8, ef_construction=32", 800)),
         ("--ef-search 300", ("hnsw", "m=8, ef_construction=32", 300)),
-        ("--type hnsw", ("hnsw", "m=16, ef_construction=64", 100)),
+        ("--type hnsw", ("hnsw", "m=24, ef_construction=128", 800)),
     ):
         result = command("index", *arguments.split(), "--json")
         assert (result.code, result.err) == (0, "")
@@ -187,7 +157,7 @@ def test_index_switches_to_ivfflat_and_back(
 
 def test_the_exact_limit_is_tuned_alone(command: Command):
     shown = command("index", "--exact-limit", "5000", "--json").json
-    assert (shown["exact_limit"], shown["search_effort"]) == (5000, 100)
+    assert (shown["exact_limit"], shown["search_effort"]) == (5000, 800)
 
 
 def test_ivfflat_on_an_empty_index_is_refused_with_the_way_out(command: Command):
@@ -201,7 +171,7 @@ def test_ivfflat_on_an_empty_index_is_refused_with_the_way_out(command: Command)
     ("arguments", "message"),
     [
         ("--type hnsw --m 1", "m 1 "),
-        ("--type hnsw --m 40", "ef_construction 64"),
+        ("--type hnsw --m 80", "ef_construction 128"),
         ("--type hnsw --ef-search 0", "ef_search is from 1 to 1000, not 0"),
         ("--type hnsw --probes 4", "use --ef-search"),
         ("--type ivfflat --ef-search 4", "use --probes"),
