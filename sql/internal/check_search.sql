@@ -33,9 +33,11 @@ begin
         ),
         (
             3, not coalesce(
-                bm25_weight between 0 and 1e6 and vector_weight between 0 and 1e6, false
+                (bm25_weight = 0 or bm25_weight between 1e-300 and 1e6)
+                and (vector_weight = 0 or vector_weight between 1e-300 and 1e6), false
             ),
-            'a weight is null, negative or not a number', 'Use weights such as 0.4 and 0.6.'
+            'a weight is null, negative, not a number or next to nothing',
+            'Use weights such as 0.4 and 0.6.'
         ),
         (
             4, coalesce(bm25_weight + vector_weight, 0) = 0,

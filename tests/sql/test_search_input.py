@@ -38,6 +38,7 @@ WRONG: list[tuple[dict[str, object], str]] = [
     ({"bm25_weight": NAN}, "not a number"),
     ({"vector_weight": float("inf")}, "not a number"),
     ({"vector_weight": None}, "null"),
+    ({"bm25_weight": 5e-324}, "next to nothing"),
     ({"bm25_weight": 0, "vector_weight": 0}, "both weights are zero"),
     ({"query_text": None, "vector_weight": 0}, "weight zero"),
     ({"query_embedding": None, "bm25_weight": 0}, "weight zero"),
