@@ -1,0 +1,1 @@
+"""Evaluation: measure retrieval on judged questions, compare settings, fit them to a tenant."""
