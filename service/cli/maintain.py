@@ -1,8 +1,9 @@
-"""contextforge maintain: fold segments, drop dead postings, fill the ANN index."""
+"""contextforge maintain: fold segments, drop dead postings, fill the ANN index, forget jobs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +27,8 @@ class Upkeep:
     tenant_id: str
     segments_folded: int
     vectors_indexed: int
+    ranks_computed: bool
+    jobs_pruned: int
 
 
 def maintain(
@@ -35,7 +38,11 @@ def maintain(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fold segments, drop dead postings and index new vectors; searches go on meanwhile."""
+    """Fold segments, drop dead postings and index new vectors; searches go on meanwhile.
+
+    Ranks are computed anew for tenants whose links changed.
+    Jobs that ended CONTEXTFORGE_JOB_RETENTION_DAYS ago are forgotten.
+    """
     from rich.console import Console
     from rich.progress import track
 
@@ -44,7 +51,9 @@ def maintain(
     from service.db.maintenance import list_segment_states, refresh_planner_statistics
     from service.settings import load_settings
 
-    with open_admin(load_settings()) as admin:
+    settings = load_settings()
+    kept = timedelta(days=settings.contextforge_job_retention_days)
+    with open_admin(settings) as admin:
         with owner_transaction(admin.engine) as connection:
             states = list_segment_states(connection)
         chosen = [state for state in states if tenant in (None, state.tenant_id)]
@@ -52,7 +61,7 @@ def maintain(
             raise NotFound(f'There is no tenant "{tenant}".')
         console = Console(stderr=True)
         done = [
-            _maintain_tenant(admin.engine, state, everything=everything)
+            _maintain_tenant(admin.engine, state, everything=everything, jobs_kept=kept)
             for state in track(
                 chosen, "maintain", console=console, transient=True, disable=not console.is_terminal
             )
@@ -62,9 +71,13 @@ def maintain(
     print_rows(done, Upkeep, as_json=as_json)
 
 
-def _maintain_tenant(engine: Engine, state: SegmentState, *, everything: bool) -> Upkeep:
+def _maintain_tenant(
+    engine: Engine, state: SegmentState, *, everything: bool, jobs_kept: timedelta
+) -> Upkeep:
     from service.db.engine import owner_transaction
+    from service.db.jobs import prune_jobs
     from service.db.maintenance import merge_segments, refresh_ann
+    from service.retrieval.ranks import update_ranks
 
     fold_all = everything or state.dead_share > DEAD_SHARE_TO_FOLD
     with owner_transaction(engine) as connection:
@@ -75,4 +88,8 @@ def _maintain_tenant(engine: Engine, state: SegmentState, *, everything: bool) -
         with owner_transaction(engine) as connection:
             moved = refresh_ann(connection, state.tenant_id)
         indexed += moved
-    return Upkeep(state.tenant_id, folded, indexed)
+    with owner_transaction(engine) as connection:
+        ranked = update_ranks(connection, state.tenant_id)
+    with owner_transaction(engine) as connection:
+        pruned = prune_jobs(connection, state.tenant_id, older_than=jobs_kept)
+    return Upkeep(state.tenant_id, folded, indexed, ranked, pruned)

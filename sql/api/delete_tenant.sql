@@ -12,6 +12,12 @@ begin
     delete from contextforge.search_nodes as s where s.tenant_id = delete_tenant.tenant_id;
     delete from contextforge.postings as p where p.tenant_id = delete_tenant.tenant_id;
     delete from contextforge.segments as s where s.tenant_id = delete_tenant.tenant_id;
+    delete from contextforge.rank_states as s where s.tenant_id = delete_tenant.tenant_id;
+    delete from contextforge.link_marks as m where m.tenant_id = delete_tenant.tenant_id;
+    delete from contextforge.egress_policies as e where e.tenant_id = delete_tenant.tenant_id;
+    delete from public.egress_calls as c where c.tenant_id = delete_tenant.tenant_id;
+    delete from public.feedback as f where f.tenant_id = delete_tenant.tenant_id;
+    delete from public.traces as t where t.tenant_id = delete_tenant.tenant_id;
     delete from public.node_ranks as r where r.tenant_id = delete_tenant.tenant_id;
     delete from public.node_links as l where l.tenant_id = delete_tenant.tenant_id;
     delete from public.knowledge_nodes as n where n.tenant_id = delete_tenant.tenant_id;
