@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _CPU_LIMITS = BatchLimits(texts=32, characters=4500)
 _GPU_LIMITS = BatchLimits(texts=256, characters=256_000)
 _MOST_TOKENS = 32_768  # some models report none or infinity
-_HUB_TIMEOUT_SECONDS = 10.0
+HUB_TIMEOUT_SECONDS = 10.0
 
 
 class SentenceTransformerEmbedder:
@@ -96,7 +96,7 @@ class SentenceTransformerEmbedder:
 
 def _load(model: str, *, local: bool) -> SentenceTransformer:
     try:
-        with _quiet_loading():
+        with quiet_loading():
             return _load_local(model) if local else _load_named(model)
     except Exception as exc:  # torch, transformers, the hub and its HTTP client share no class
         reason = str(exc).partition("\n")[0] or type(exc).__name__
@@ -128,13 +128,13 @@ def _load_named(model: str) -> SentenceTransformer:
         # Without this quick question, an unknown name or no network costs a minute of retries.
         model_info(
             model if "/" in model else f"sentence-transformers/{model}",
-            timeout=_HUB_TIMEOUT_SECONDS,
+            timeout=HUB_TIMEOUT_SECONDS,
         )
         return SentenceTransformer(model)
 
 
 @contextmanager
-def _quiet_loading() -> Iterator[None]:
+def quiet_loading() -> Iterator[None]:
     """No progress bar for weights on the terminal of whoever runs a command."""
     from transformers.utils import logging as untyped_logging
 

@@ -10,7 +10,14 @@ import pytest
 
 from service.errors import DatabaseUnavailable, InvalidInput, NotFound
 from service.ingestion.schema_file import read_schema_file
-from service.ingestion.schema_model import Column, ForeignKey, Schema, Table, schema_nodes
+from service.ingestion.schema_model import (
+    Column,
+    ForeignKey,
+    Schema,
+    Table,
+    prefix_tables,
+    schema_nodes,
+)
 from service.ingestion.schema_reader import read_live_schema
 
 SPIDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "spider" / "tables.json"
@@ -84,8 +91,8 @@ def test_a_table_node_lists_its_columns_and_keys():
     assert (node.external_id, node.node_type, node.title) == ("table:orders", "table", "orders")
     assert node.content == (
         "table orders with columns id integer primary key; "
-        "customer_id integer references people.id (Who ordered); "
-        "payer_id integer references people.id; follows_id integer references orders.id"
+        "customer_id integer references id of people (Who ordered); "
+        "payer_id integer references id of people; follows_id integer references id of orders"
     )
     assert node.metadata["row_count"] == 12
     assert node.metadata["primary_key"] == ["id"]
@@ -100,7 +107,7 @@ def test_a_field_node_says_where_it_stands_and_what_it_refers_to():
     assert (node.external_id, node.parent) == ("field:orders.customer_id", "table:orders")
     assert (node.title, node.summary, node.order_index) == ("customer_id", "Who ordered.", 1)
     assert node.content == (
-        "column customer_id of table orders, type integer, references people.id, "
+        "column customer_id of table orders, type integer, references id of people, "
         "for example 1, 2, 3"
     )
     assert node.metadata == {
@@ -134,14 +141,32 @@ def test_a_key_that_leaves_the_schema_stays_in_the_metadata_and_gives_no_link():
     assert made.nodes[1].metadata["foreign_key"] == {"table": "elsewhere.t", "column": "id"}
 
 
-def test_a_schema_and_a_namespace_stand_in_the_identity():
+def test_a_schema_and_a_database_before_it_stand_in_the_identity():
     table = Table("orders", (Column("id", "integer"),), schema="sales")
     plain = schema_nodes(Schema((table,))).nodes
     assert [node.external_id for node in plain] == ["table:sales.orders", "field:sales.orders.id"]
-    apart = schema_nodes(Schema((table,)), namespace="db1").nodes
+    apart = schema_nodes(prefix_tables(Schema((table,)), "db1")).nodes
     assert apart[1].external_id == "field:db1.sales.orders.id"
     assert apart[1].parent == apart[0].external_id == "table:db1.sales.orders"
-    assert apart[1].metadata["qualified_name"] == "sales.orders.id"
+    assert apart[1].metadata["qualified_name"] == "db1.sales.orders.id"
+
+
+def test_the_text_of_a_node_has_no_name_with_dots_which_text_search_would_not_split():
+    key = ForeignKey(("doc",), "sales.docs", ("id",))
+    table = Table("orders", (Column("doc", "integer"),), schema="sales", foreign_keys=(key,))
+    described, field = schema_nodes(Schema((table,))).nodes
+    assert field.content == (
+        "column doc of table orders in sales, type integer, references id of docs in sales"
+    )
+    assert described.content.startswith("table orders in sales with columns doc integer ")
+
+
+def test_keys_stay_within_the_database_that_is_put_before_the_tables():
+    plain, apart = (schema_nodes(each) for each in (two_tables(), prefix_tables(two_tables(), "x")))
+    assert [(link.source, link.target) for link in apart.links] == [
+        tuple(end.replace(":", ":x.", 1) for end in (link.source, link.target))
+        for link in plain.links
+    ]
 
 
 # --- SQLite -----------------------------------------------------------------------------------

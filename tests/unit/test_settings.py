@@ -25,10 +25,16 @@ CONTRACT = {
     "RETRIEVAL_K_BASE": 12,
     "HYBRID_VECTOR_WEIGHT": 0.6,
     "HYBRID_KEYWORD_WEIGHT": 0.4,
+    "HYBRID_FUSION": "rrf",
+    "HYBRID_RRF_K": 60,
     "QUERY_ADAPTIVE_WEIGHTS": True,
+    "GRAPH_WALK_WEIGHT": 0.7,
+    "GRAPH_PRIOR_WEIGHT": 0.0,
     "MMR_ALPHA": 0.5,
     "RERANK_TOPK": 12,
     "RERANKER": "none",
+    "RERANKER_MODELS": "ms-marco-MiniLM-L-12-v2",
+    "RERANKER_FALLBACK": "none",
     "RETRIEVAL_TRACE": False,
     "CONTEXT_CONFIDENCE_THRESHOLD": 0.5,
     "CONTENT_QUALITY_THRESHOLD": 0.3,
@@ -42,6 +48,16 @@ CONTRACT = {
     "ANTHROPIC_BASE_URL": None,
     "CONTEXTFORGE_HOST": "127.0.0.1",
     "CONTEXTFORGE_PORT": 8000,
+    "CONTEXTFORGE_ALLOW_URLS": False,
+    "CONTEXTFORGE_JOB_RETENTION_DAYS": 14,
+    "CONTEXTFORGE_TRACE_RETENTION_DAYS": 30,
+    "CONTEXTFORGE_STATEMENT_SECONDS": 10,
+    "CONTEXTFORGE_REQUEST_SECONDS": 60,
+    "CONTEXTFORGE_MAX_BODY_MB": 64,
+    "CONTEXTFORGE_RATE_BURST": 100,
+    "CONTEXTFORGE_RATE_LIMIT": 1200,
+    "CONTEXTFORGE_POOL_SIZE": 10,
+    "CONTEXTFORGE_URL_PORTS": (80, 443),
     "CONTEXTFORGE_LOG_LEVEL": "info",
 }
 FOREIGN = [
@@ -141,6 +157,9 @@ def test_an_empty_value_is_no_value(tmp_path: Path) -> None:
         ("SECTION_REUNIFICATION", "maybe", "on or off"),
         ("RERANKER", "best", "none, mmr, crossencoder"),
         ("CONTEXTFORGE_PORT", "70000", "1 to 65535"),
+        ("CONTEXTFORGE_URL_PORTS", "80,http", "1 to 65535"),
+        ("CONTEXTFORGE_URL_PORTS", "0", "1 to 65535"),
+        ("CONTEXTFORGE_URL_PORTS", ",", "1 to 65535"),
         ("CONTEXTFORGE_LOG_LEVEL", "loud", "debug, info"),
         ("CONTEXTFORGE_DATA_DIR", "~nobody-of-this-name/x", "a directory"),
         ("ANTHROPIC_BASE_URL", "ftp://host", "https://"),
@@ -166,6 +185,12 @@ def test_an_impossible_value_is_refused_with_its_name_and_what_would_be_right(
 def test_the_answerability_bonus_can_be_switched_off_and_reach_both_ends() -> None:
     for text in ("0", "0.05", "0.15"):
         assert load(PACKING_ANSWERABILITY_BONUS=text).packing_answerability_bonus == float(text)
+
+
+def test_ports_stand_between_commas() -> None:
+    settings = load(CONTEXTFORGE_URL_PORTS=" 443, 8443,")
+    assert settings.contextforge_url_ports == (443, 8443)
+    assert shown(settings, "CONTEXTFORGE_URL_PORTS") == "443,8443"
 
 
 def test_both_weights_at_zero_are_refused_by_name() -> None:
