@@ -1,65 +1,111 @@
-"""The application: its database, its errors, and whether it is well."""
+"""The application: its middleware, its routes, and what they work with."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
-from typing import Annotated
+from contextlib import asynccontextmanager
+from functools import partial
+from threading import Thread
 
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
-from pydantic import BaseModel, Field
+from anyio import to_thread
+from fastapi import APIRouter, FastAPI
+from starlette.middleware import Middleware
 
 from service import __version__
-from service.api.problems import Problem, answer_service_error, make_problem
-from service.db.database import Database, open_database
-from service.db.engine import plain_transaction
-from service.db.startup import check_revision
-from service.errors import ServiceError
-from service.settings import Settings
+from service.api.embedder import ServiceEmbedder
+from service.api.logs import configure_logs
+from service.api.metrics import Metrics
+from service.api.middleware import Limit, Observe, Watch, count_threads
+from service.api.openapi import build_openapi
+from service.api.problems import add_handlers
+from service.api.routes import (
+    answer,
+    documents,
+    health,
+    nodes,
+    playground,
+    records,
+    search,
+    text_to_sql,
+)
+from service.api.state import open_services
+from service.db.database import Database
+from service.embedding import Embedder
+from service.errors import ModelUnavailable
+from service.settings import Settings, load_settings
 
-health = APIRouter(tags=["health"])
+logger = logging.getLogger(__name__)
+
+ROUTERS: tuple[APIRouter, ...] = (
+    search.router,
+    answer.router,
+    text_to_sql.router,
+    documents.writing,
+    documents.reading,
+    nodes.reading,
+    nodes.writing,
+    records.router,
+    records.admin,
+    health.router,
+    playground.router,
+)
 
 
-class Health(BaseModel):
-    """The answer of a service that is well."""
+def create_app(
+    settings: Settings,
+    *,
+    database: Database | None = None,
+    embedder: Embedder | None = None,
+    demo: bool = False,
+    warm: bool = False,
+) -> FastAPI:
+    """Build the application; what it is not given it opens, and closes at the end.
 
-    status: str = Field("ok", description="Always ok; anything else is a problem.")
-
-
-def create_app(settings: Settings, *, database: Database | None = None) -> FastAPI:
-    """Build the application; unless given a database, it opens and closes its own."""
+    demo: serve tenant demo to this machine without a key; only where nobody else can connect.
+    warm: load the embedder at once, beside the start, and not with the first question.
+    """
+    metrics = Metrics()
 
     @asynccontextmanager
     async def open_and_close(app: FastAPI) -> AsyncIterator[None]:
-        with ExitStack() as stack:
-            app.state.database = database or stack.enter_context(open_database(settings))
+        to_thread.current_default_thread_limiter().total_tokens = count_threads(settings)
+        with open_services(
+            settings, metrics=metrics, database=database, embedder=embedder, demo=demo
+        ) as services:
+            app.state.services = services
+            if warm:
+                Thread(target=_warm, args=(services.embedder,), daemon=True).start()
             yield
 
-    app = FastAPI(title="ContextForge", version=__version__, lifespan=open_and_close)
-    app.add_exception_handler(ServiceError, answer_service_error)
-    app.include_router(health)
+    app = FastAPI(
+        title="ContextForge",
+        version=__version__,
+        lifespan=open_and_close,
+        docs_url=None,
+        redoc_url=None,
+        middleware=[
+            Middleware(Observe, metrics=metrics),
+            Middleware(Limit, settings=settings),
+            Middleware(Watch, settings=settings),
+        ],
+    )
+    add_handlers(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.openapi = partial(build_openapi, app)  # type: ignore[method-assign]
     return app
 
 
-def find_database(request: Request) -> Database:
-    """Return the database of the application a request came to."""
-    database = request.app.state.database
-    assert isinstance(database, Database)
-    return database
+def create_worker_app() -> FastAPI:
+    """Build the application of one of several processes, from the environment they share."""
+    settings = load_settings()
+    configure_logs(settings)
+    return create_app(settings, warm=True)
 
 
-@health.get("/healthz")
-async def check_health() -> Health:
-    """Say that the process is alive; the database is not asked."""
-    return Health()
-
-
-@health.get("/readyz", response_model=Health, responses={503: {"model": Problem}})
-def check_readiness(database: Annotated[Database, Depends(find_database)]) -> Health | Response:
-    """Say whether the database answers and is at the newest migration."""
+def _warm(embedder: ServiceEmbedder) -> None:
     try:
-        with plain_transaction(database.engine) as connection:
-            check_revision(connection)
-    except ServiceError as exc:
-        return make_problem(exc, status=503)
-    return Health()
+        embedder.warm()
+    except ModelUnavailable:
+        logger.exception("The embedder cannot be loaded: searches are by keywords alone.")

@@ -12,20 +12,33 @@ import typer
 
 from service import __version__
 from service.cli.analysts import analysts
+from service.cli.answer import answer
+from service.cli.check_examples import check_examples
+from service.cli.compare import compare
 from service.cli.demo import demo
 from service.cli.doctor import doctor
+from service.cli.egress import egress
 from service.cli.embed import embed
+from service.cli.evaluate import evaluate
 from service.cli.index import index
 from service.cli.ingest import ingest
 from service.cli.ingest_schema import ingest_examples, ingest_schema
+from service.cli.jobs import jobs
 from service.cli.keys import keys
 from service.cli.maintain import maintain
+from service.cli.mcp import mcp
+from service.cli.pack import pack
+from service.cli.profile import profile
 from service.cli.psql import psql
+from service.cli.ranks import ranks
 from service.cli.reembed import reembed
 from service.cli.schema import migrate
+from service.cli.search import search
 from service.cli.serving import run, serve
 from service.cli.settings import settings
 from service.cli.tenants import tenants
+from service.cli.tune import tune
+from service.cli.worker import worker
 from service.errors import ServiceError, SettingsError
 
 app = typer.Typer(
@@ -38,14 +51,26 @@ app = typer.Typer(
 )
 for command in (
     *(run, serve, migrate, demo, ingest, ingest_schema, ingest_examples),
-    *(doctor, maintain, index, settings, embed),
+    *(doctor, maintain, index, ranks, settings, embed),
 ):
     app.command()(command)
 app.command()(reembed)
+app.command()(search)
+app.command()(pack)
+app.command()(answer)
+app.command()(check_examples)
+app.command("eval")(evaluate)
+app.command()(compare)
+app.command()(tune)
+app.command()(worker)
+app.command()(mcp)
 app.command(context_settings={"ignore_unknown_options": True})(psql)
 app.add_typer(tenants, name="tenants")
 app.add_typer(keys, name="keys")
+app.add_typer(profile, name="profile")
 app.add_typer(analysts, name="analysts")
+app.add_typer(egress, name="egress")
+app.add_typer(jobs, name="jobs")
 
 
 def _show_version(wanted: bool) -> None:

@@ -13,6 +13,7 @@ from service.cli.output import AsJson, print_json
 
 if TYPE_CHECKING:
     from service.db.database import Database
+    from service.embedding import Embedder
     from service.ingestion.demo import DemoReport
     from service.settings import Settings
 
@@ -34,7 +35,9 @@ def demo(as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def load_demo_tenant(settings: Settings, database: Database) -> DemoReport:
+def load_demo_tenant(
+    settings: Settings, database: Database, *, embedder: Embedder | None = None
+) -> DemoReport:
     """Load the demo behind a progress bar; its tenant is created where an administrator is known.
 
     Without one the tenant must be there already.
@@ -45,7 +48,7 @@ def load_demo_tenant(settings: Settings, database: Database) -> DemoReport:
     if settings.database_url is None or settings.admin_database_url is not None:
         _create_tenant(settings)
     knowledge = read_demo()
-    embedder = load_embedder(settings.embedding_model)
+    embedder = embedder or load_embedder(settings.embedding_model)
     with show_progress("demo", total=knowledge.size) as on_progress:
         return load_demo(knowledge, database.engine, embedder=embedder, on_progress=on_progress)
 

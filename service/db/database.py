@@ -34,7 +34,7 @@ class Database:
 
 
 @contextmanager
-def open_database(settings: Settings) -> Iterator[Database]:
+def open_database(settings: Settings, *, pool_size: int = 5) -> Iterator[Database]:
     """Open the database for the service, refusing one that is not safe to run on."""
     if settings.database_url is None and settings.admin_database_url is not None:
         raise SettingsError(
@@ -43,7 +43,7 @@ def open_database(settings: Settings) -> Iterator[Database]:
             "server.",
         )
     with _find_place(settings, settings.database_url, user=SERVICE_LOGIN) as place:
-        engine = open_engine(place.url)
+        engine = open_engine(place.url, pool_size=pool_size)
         try:
             _reach(engine, "DATABASE_URL")
             with plain_transaction(engine) as connection:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine
 
 from service.db.database import Database, find_service_url
 from service.db.engine import OWNER, open_engine, owner_transaction, plain_transaction
+from service.db.jobs import WORKER
 from service.db.migrate import check_server, current_revision, head_revision, stored_dimension
 from service.db.recount import Difference, measure_segments, recount_nodes, recount_statistics
 from service.db.registry import ANALYST, API, list_grants
@@ -111,9 +112,9 @@ def _check_roles(connection: Connection, _: Settings) -> Check:
     rows = connection.exec_driver_sql(
         "select rolname::text, rolcanlogin, rolsuper or rolbypassrls from pg_roles"
         " where rolname = any(%s) order by rolname",
-        ([OWNER, API, ANALYST],),
+        ([OWNER, API, ANALYST, WORKER],),
     ).all()
-    missing = {OWNER, API, ANALYST} - {row[0] for row in rows}
+    missing = {OWNER, API, ANALYST, WORKER} - {row[0] for row in rows}
     if missing:
         return Check("roles", "failed", f"Missing: {_join(sorted(missing))}.", _MIGRATE)
     for role, can_login, unrestricted in rows:
@@ -123,7 +124,7 @@ def _check_roles(connection: Connection, _: Settings) -> Check:
         if unrestricted:
             remedy = f"alter role {role} nosuperuser nobypassrls"
             return Check("roles", "failed", f"{role} bypasses row-level security.", remedy)
-    return Check("roles", "ok", "Owner, API and analyst roles exist, and nobody logs in as them.")
+    return Check("roles", "ok", "All four roles exist, and nobody logs in as them.")
 
 
 def _check_public_schema(connection: Connection, _: Settings) -> Check:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 
 from service.db.failures import translated_errors
+from service.db.guard import watched
 from service.errors import InvalidInput
 
 OWNER = "contextforge_owner"
@@ -30,6 +31,15 @@ def open_engine(url: str, *, pool_size: int = 5, pool_timeout: float = 1.0) -> E
         connection.rollback()
 
     return engine
+
+
+def refuse_writes(engine: Engine) -> None:
+    """Let every transaction of an engine only read from now on."""
+    engine.dispose()
+
+    @event.listens_for(engine, "connect")
+    def only_read(connection: psycopg.Connection[Any], _: object) -> None:
+        connection.read_only = True
 
 
 def open_admin_engine(url: str) -> Engine:
@@ -50,7 +60,7 @@ def _open(url: str, **pool: float) -> Engine:
 @contextmanager
 def tenant_transaction(engine: Engine, tenant_ids: Sequence[str]) -> Iterator[Connection]:
     """Run one transaction that may see exactly these tenants; commit at the end."""
-    with translated_errors(), engine.begin() as connection:
+    with translated_errors(), engine.begin() as connection, watched(connection):
         set_tenants(connection, tenant_ids)
         yield connection
 
@@ -58,7 +68,7 @@ def tenant_transaction(engine: Engine, tenant_ids: Sequence[str]) -> Iterator[Co
 @contextmanager
 def plain_transaction(engine: Engine) -> Iterator[Connection]:
     """Run one transaction that names no tenant; commit at the end."""
-    with translated_errors(), engine.begin() as connection:
+    with translated_errors(), engine.begin() as connection, watched(connection):
         yield connection
 
 

@@ -35,6 +35,14 @@ class CreatedKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Admission:
+    """Who a valid key speaks for; wait_seconds where it was used too often."""
+
+    caller: Caller
+    wait_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Role:
     """What decides whether a database role can be an analyst."""
 
@@ -170,6 +178,25 @@ def authenticate_key(connection: Connection, key: str) -> Caller | None:
         return None
     key_id, tenant_ids, scopes, acl_groups = row
     return Caller(key_id, tuple(tenant_ids), tuple(scopes), tuple(acl_groups))
+
+
+def admit_key(
+    connection: Connection, key: str, *, per_minute: float, burst: int
+) -> Admission | None:
+    """Authenticate a key and count its use; None if it is unknown, expired or revoked."""
+    if not _KEY.fullmatch(key):
+        return None
+    statement = (
+        "select key_id, tenant_ids, scopes, acl_groups, wait_seconds"
+        " from public.admit_key(%s, %s, %s)"
+    )
+    values = (_hash_key(key), per_minute, burst)
+    row = connection.exec_driver_sql(statement, values).one_or_none()
+    if row is None:
+        return None
+    key_id, tenant_ids, scopes, acl_groups, wait_seconds = row
+    caller = Caller(key_id, tuple(tenant_ids), tuple(scopes), tuple(acl_groups))
+    return Admission(caller, wait_seconds)
 
 
 def _hash_key(text: str) -> bytes:

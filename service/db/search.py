@@ -53,7 +53,7 @@ def hybrid_search_nodes(
             bm25_weight,
             vector_weight,
             dataset_name,
-            _filters(filters),
+            encode_filters(filters),
             fusion,
             rrf_k,
             min_relevance,
@@ -92,7 +92,7 @@ def explain_hybrid_search(
             bm25_weight,
             vector_weight,
             dataset_name,
-            _filters(filters),
+            encode_filters(filters),
             fusion,
             rrf_k,
             min_relevance,
@@ -115,7 +115,14 @@ def bm25_search_nodes(
     """Find nodes by keywords alone; best first."""
     rows = connection.exec_driver_sql(
         "select node_id, bm25_score from public.bm25_search_nodes(%s, %s, %s, %s, %s, %s)",
-        (query_text, list(tenant_ids), _list(node_types), top_k, dataset_name, _filters(filters)),
+        (
+            query_text,
+            list(tenant_ids),
+            _list(node_types),
+            top_k,
+            dataset_name,
+            encode_filters(filters),
+        ),
     )
     return [ScoredNode(*row) for row in rows]
 
@@ -142,7 +149,7 @@ def vector_search_nodes(
             top_k,
             similarity_threshold,
             dataset_name,
-            _filters(filters),
+            encode_filters(filters),
         ),
     )
     return [ScoredNode(*row) for row in rows]
@@ -162,7 +169,14 @@ def similar_nodes(
     rows = connection.exec_driver_sql(
         "select node_id, bm25_score, vector_score, combined_score"
         " from public.similar_nodes(%s, %s, %s, %s, %s, %s)",
-        (node_id, list(tenant_ids), _list(node_types), top_k, dataset_name, _filters(filters)),
+        (
+            node_id,
+            list(tenant_ids),
+            _list(node_types),
+            top_k,
+            dataset_name,
+            encode_filters(filters),
+        ),
     )
     return [Hit(*row) for row in rows]
 
@@ -171,7 +185,8 @@ def _list(values: Sequence[str] | None) -> list[str] | None:
     return None if values is None else list(values)
 
 
-def _filters(filters: SearchFilters | None) -> Jsonb | None:
+def encode_filters(filters: SearchFilters | None) -> Jsonb | None:
+    """Return the filters as the SQL functions take them."""
     if filters is None:
         return None
     given = {
@@ -180,5 +195,6 @@ def _filters(filters: SearchFilters | None) -> Jsonb | None:
         "doc": list(filters.docs),
         "acl": list(filters.acl_groups),
         "metadata": dict(filters.metadata),
+        "without_metadata": dict(filters.without_metadata),
     }
     return Jsonb({key: value for key, value in given.items() if value})

@@ -32,6 +32,7 @@ begin
                 when 'doc' then array['string', 'array']
                 when 'acl' then array['array']
                 when 'metadata' then array['object']
+                when 'without_metadata' then array['object']
                 else '{}'
             end
         )
@@ -42,7 +43,8 @@ begin
         raise exception '%', wrong
             using errcode = 'invalid_parameter_value',
                   hint = 'Filters are lang and space_id (text), doc (external_id or an array of '
-                         'them), acl (array of groups) and metadata (object, by equality).';
+                         'them), acl (array of groups), metadata and without_metadata (objects, by '
+                         'equality).';
     end if;
 
     kept.lang := filters ->> 'lang';
@@ -66,14 +68,18 @@ begin
                 ))
         );
     end if;
-    if filters ? 'metadata' then
+    if filters ?| array['metadata', 'without_metadata'] then
         kept.node_ids := array(
             select n.node_id
             from public.knowledge_nodes as n
             where n.tenant_id = any(tenant_ids)
                 and (kept.node_types is null or n.node_type = any(kept.node_types))
                 and (kept.dataset_name is null or n.dataset_name = kept.dataset_name)
-                and n.metadata @> (filters -> 'metadata')
+                and n.metadata @> coalesce(filters -> 'metadata', '{}')
+                -- Everything contains an empty object: without nothing means all.
+                and not coalesce(
+                    n.metadata @> nullif(filters -> 'without_metadata', '{}'), false
+                )
         );
     end if;
     return kept;

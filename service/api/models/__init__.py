@@ -1,0 +1,1 @@
+"""The shapes of the API: what is given, and what is shown."""

@@ -1,0 +1,1 @@
+"""The MCP edge: what a tenant knows, as tools for language models."""
