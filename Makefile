@@ -43,12 +43,12 @@ format: $(READY) ## format Python and SQL, and fix what can be fixed
 	@echo "format: sqlfluff" && $(BIN)/sqlfluff fix --quiet --disable-progress-bar sql
 
 .PHONY: bench
-bench: $(READY) ## measure, and print each figure beside its target
-	@echo "bench: all" && $(BIN)/python -m benchmarks $(ARGS)
+bench: $(READY) ## measure, and write the figures and their page: docs/benchmarks.md
+	@echo "bench: all" && $(BIN)/python -m benchmarks --output docs/benchmarks/results.json --page docs $(ARGS)
 
 .PHONY: bench-quick
 bench-quick: $(READY) ## the same on small data: does it still run, not how fast is it
-	@echo "bench: quick" && $(BIN)/python -m benchmarks --quick $(ARGS)
+	@echo "bench: quick" && $(BIN)/python -m benchmarks --quick --output build/bench-quick.json --page build/bench-quick $(ARGS)
 
 .PHONY: wheel
 wheel: $(READY) ## build the wheel and the source archive into dist/

@@ -91,10 +91,10 @@ def fill_tenant(
             )
     with tenant_transaction(stand.engine, [tenant]) as connection:
         merge_segments(connection, tenant, everything=True)
-    _index_vectors(stand, tenant, quiet=quiet)
+    index_vectors(stand, tenant, quiet=quiet)
 
 
-def _index_vectors(stand: Stand, tenant: str, *, quiet: bool) -> None:
+def index_vectors(stand: Stand, tenant: str, *, quiet: bool = False) -> None:
     """Put a tenant beyond the exact limit under the ANN index, as contextforge maintain does."""
     moved = True
     with Progress(disable=quiet, transient=True) as progress:

@@ -8,6 +8,8 @@ class ServiceError(Exception):
 
     status = 500
     code = "internal"
+    retry_after: float | None = None
+    """Seconds after which the same may work, where that is known."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -29,6 +31,12 @@ class SettingsError(InvalidInput):
     """A setting is misspelt, impossible or contradicts another one."""
 
     code = "settings"
+
+
+class UrlRefused(InvalidInput):
+    """A URL that is not fetched: where it leads, or what stands there, is not allowed."""
+
+    code = "url_refused"
 
 
 class Unauthenticated(ServiceError):
@@ -59,11 +67,30 @@ class Conflict(ServiceError):
     code = "conflict"
 
 
+class EmbedderMismatch(Conflict):
+    """A tenant's vectors are of another model than the one that embeds questions here."""
+
+    code = "embedder_mismatch"
+
+
+class LeakedQuestions(Conflict):
+    """Questions of an evaluation are among the few-shot examples, with their answers."""
+
+    code = "leaked_questions"
+
+
+class UnreadableMetadata(ServiceError):
+    """A stored node's metadata is not what its type promises; the message names the node."""
+
+    code = "unreadable_metadata"
+
+
 class DatabaseUnavailable(ServiceError):
     """The database cannot be reached or did not answer in time."""
 
     status = 503
     code = "database_unavailable"
+    retry_after = 1.0
 
 
 class DatabaseUnsuitable(ServiceError):
@@ -84,3 +111,61 @@ class ModelUnavailable(ServiceError):
 
     status = 503
     code = "model_unavailable"
+
+
+class LlmUnavailable(ServiceError):
+    """Claude could not be asked, or did not give a usable answer in time; calls that were made."""
+
+    status = 503
+    code = "llm_unavailable"
+    calls = 0
+
+
+class FetchFailed(ServiceError):
+    """A page that may be fetched could not be had from its web server."""
+
+    status = 502
+    code = "fetch_failed"
+
+
+class BodyTooLarge(ServiceError):
+    """The body of a request is larger than the service takes."""
+
+    status = 413
+    code = "body_too_large"
+
+
+class RateLimited(ServiceError):
+    """An API key was used more often than it may; `retry_after` says when it may again."""
+
+    status = 429
+    code = "rate_limited"
+
+
+class Overloaded(ServiceError):
+    """More requests are in hand than this process can take on."""
+
+    status = 503
+    code = "overloaded"
+    retry_after = 1.0
+
+
+class ServiceUnreachable(ServiceError):
+    """A client found no service, or none that answers as one."""
+
+    status = 503
+    code = "service_unreachable"
+
+
+class DeadlineExceeded(ServiceError):
+    """A request took longer than it may."""
+
+    status = 504
+    code = "deadline_exceeded"
+
+
+class ClientGone(ServiceError):
+    """Whoever asked has hung up; the answer is for the log alone."""
+
+    status = 499
+    code = "client_gone"

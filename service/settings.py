@@ -37,6 +37,12 @@ def _lower(value: object) -> object:
     return value.strip().lower() if isinstance(value, str) else value
 
 
+def _split_list(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
 def _check_bonus(value: object) -> object:
     try:
         bonus = float(str(value))
@@ -137,8 +143,18 @@ class Settings(BaseSettings):
     hybrid_keyword_weight: Share = Field(
         0.4, description="Weight of the keyword (BM25) leg in fusion."
     )
+    hybrid_fusion: Annotated[
+        Literal["rrf", "convex"], BeforeValidator(_lower), Expected("rrf or convex")
+    ] = Field("rrf", description="How both legs are fused: by ranks (rrf) or by scores (convex).")
+    hybrid_rrf_k: Count = Field(60, description="Rank constant of rrf: larger flattens the ranks.")
     query_adaptive_weights: Switch = Field(
         True, description="Let a recognised intent choose its own weights and pool."
+    )
+    graph_walk_weight: Share = Field(
+        0.7, description="Weight of the walk along links in fusion; 0 switches it off."
+    )
+    graph_prior_weight: Share = Field(
+        0.0, description="Weight of PageRank against the fused score; 0 leaves it out."
     )
     mmr_alpha: Share = Field(0.5, description="Relevance against diversity in the mmr reranker.")
     rerank_topk: Count = Field(12, description="Nodes kept after reranking.")
@@ -147,6 +163,13 @@ class Settings(BaseSettings):
         BeforeValidator(_lower),
         Expected("one of none, mmr, crossencoder"),
     ] = Field("none", description="What reorders the fused nodes: none, mmr or crossencoder.")
+    reranker_models: Name = Field(
+        "ms-marco-MiniLM-L-12-v2",
+        description="Cross-encoders that may be loaded, with commas between; the first is used.",
+    )
+    reranker_fallback: Annotated[
+        Literal["none", "mmr"], BeforeValidator(_lower), Expected("none or mmr")
+    ] = Field("none", description="What reorders instead of a cross-encoder that cannot be loaded.")
     retrieval_trace: Switch = Field(False, description="Record every step of a retrieval.")
     context_confidence_threshold: Share = Field(
         0.5, description="Best calibrated similarity below which no context is used."
@@ -190,6 +213,42 @@ class Settings(BaseSettings):
     contextforge_port: Annotated[int, Field(ge=1, le=65535), Expected("a port from 1 to 65535")] = (
         Field(8000, description="Port the service listens on.")
     )
+    contextforge_api_key: Annotated[SecretStr, Expected("an API key")] | None = Field(
+        None, description="Key that contextforge mcp speaks for over stdin and stdout."
+    )
+    contextforge_pool_size: Annotated[
+        int, Field(ge=1, le=200), Expected("a whole number from 1 to 200")
+    ] = Field(10, description="Database connections of one process of the service.")
+    contextforge_rate_limit: Annotated[
+        int, Field(ge=0, le=10_000_000), Expected("a whole number from 0 to 10000000")
+    ] = Field(1200, description="Requests a minute that an API key may make; 0 for no limit.")
+    contextforge_rate_burst: Count = Field(
+        100, description="Requests an API key may make at once, after a pause."
+    )
+    contextforge_max_body_mb: Annotated[
+        int, Field(ge=1, le=256), Expected("a whole number from 1 to 256")
+    ] = Field(64, description="Largest body of a request that brings documents or nodes, in MiB.")
+    contextforge_request_seconds: Annotated[
+        float, Field(ge=31, le=600), Expected("a number from 31 to 600")
+    ] = Field(60, description="Seconds a request may take; Claude has 30 of them.")
+    contextforge_statement_seconds: Annotated[
+        float, Field(ge=0.1, le=29), Expected("a number from 0.1 to 29")
+    ] = Field(10, description="Seconds one statement of a request may take.")
+    contextforge_trace_retention_days: Count = Field(
+        30, description="Days a trace is kept before maintain forgets it."
+    )
+    contextforge_job_retention_days: Count = Field(
+        14, description="Days an ended job can be asked about before maintain forgets it."
+    )
+    contextforge_allow_urls: Switch = Field(
+        False, description="Let ingest fetch pages from the public internet."
+    )
+    contextforge_url_ports: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=65535)], ...],
+        BeforeValidator(_split_list),
+        Field(min_length=1),
+        Expected("ports from 1 to 65535, with commas between"),
+    ] = Field((80, 443), description="Ports pages may be fetched from, with commas between.")
     contextforge_log_level: Annotated[
         Literal["debug", "info", "warning", "error", "critical"],
         BeforeValidator(_lower),
@@ -251,6 +310,18 @@ def load_settings(
         return Settings.model_validate({name.lower(): each.value for name, each in known.items()})
     except ValidationError as exc:
         raise SettingsError(_explain_errors(exc, known)) from exc
+
+
+def override_settings(settings: Settings, values: Mapping[str, object], *, place: str) -> Settings:
+    """Return the settings with other values, by field name; SettingsError names what is wrong."""
+    given = {
+        name.upper(): _Given(name, str(value), place)
+        for name, value in {**dict(settings), **values}.items()
+    }
+    try:
+        return Settings.model_validate({**dict(settings), **values})
+    except ValidationError as exc:
+        raise SettingsError(_explain_errors(exc, given)) from exc
 
 
 def describe_settings(settings: Settings) -> list[SettingView]:
@@ -338,6 +409,8 @@ def _show(value: object) -> str:
         return "on" if value else "off"
     if isinstance(value, SecretStr):
         return _mask(value.get_secret_value())
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     return str(value)
 
 

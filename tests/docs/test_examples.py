@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -20,6 +21,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-search.md"
 SEARCH = DOCS / "how-to" / "search-from-sql.md"
 MAINTAIN = DOCS / "how-to" / "maintain.md"
+RETRIEVE = DOCS / "how-to" / "retrieve.md"
+TEXT_TO_SQL = DOCS / "how-to" / "text-to-sql.md"
 PYTHON = DOCS / "reference" / "python.md"
 ANALYST = "bi_reader"
 
@@ -164,6 +167,31 @@ def test_the_sql_guide_runs_as_it_is_written(terminal: Terminal):
     assert sum(block.sqlstate == "42501" for block in blocks) == 2
     terminal.run_blocks(blocks)
     terminal.run_session(blocks, "--as", ANALYST)
+
+
+def test_the_retrieval_examples_run(terminal: Terminal):
+    follow_the_tutorial(terminal)
+    blocks = read_blocks(RETRIEVE)
+    terminal.run_blocks(blocks)
+    typed, agent = (block.text for block in blocks if block.kind == "python")
+    assert "search" in terminal.run("python", "-c", typed)
+    assert len(terminal.run("python", "-c", agent).splitlines()) == 3
+
+
+def test_the_text_to_sql_guide_leads_from_a_database_to_the_prompt_it_shows(terminal: Terminal):
+    blocks = read_blocks(TEXT_TO_SQL)
+    [program] = [block for block in blocks if block.kind == "python"]
+    place = blocks.index(program)
+    terminal.run_blocks(blocks[:place])
+    assert len(program.text.splitlines()) <= 10
+    assert_same_output(terminal.run("python", "-c", program.text), program.shown or "")
+    terminal.run_blocks(blocks[place:])
+    report = json.loads(
+        terminal.run(
+            "sh", "-c", "contextforge check-examples --tenant acme --dataset shop --json || true"
+        )
+    )
+    assert [each["question"] for each in report["broken"]] == ["What was sold in May?"]
 
 
 def test_the_python_and_maintenance_examples_run(terminal: Terminal):

@@ -260,7 +260,11 @@ def test_a_beir_folder_of_fields_is_judged_by_tables_too(tmp_path: Path):
     one = judge_tables(sql_set, {"1": ["shop.customers.city"]})
     both = judge_tables(sql_set, {"1": ["shop.customers.city", "shop.orders.paid"]})
     assert (one["full_tables@10"]["1"], both["full_tables@10"]["1"]) == (0.0, 1.0)
-    assert set(one) == {"full_tables@5", "full_tables@10", "full_tables@20"}  # the corpus has no keys
+    assert set(one) == {
+        "full_tables@5",
+        "full_tables@10",
+        "full_tables@20",
+    }  # the corpus has no keys
     joined = judge_tables(
         sql_set,
         {"1": ["shop.customers.city"]},

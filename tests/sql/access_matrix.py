@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from uuid import uuid4
 
 import psycopg
 from psycopg import sql
@@ -23,16 +24,32 @@ OPERATIONS = ("read", "insert", "update", "delete")
 MOVE = "move"
 TENANT_TABLES = (
     "contextforge.ann_nodes",
+    "contextforge.egress_policies",
+    "contextforge.link_marks",
     "contextforge.next_embeddings",
     "contextforge.node_references",
     "contextforge.postings",
+    "contextforge.rank_states",
+    "contextforge.replaced_settings",
     "contextforge.search_nodes",
     "contextforge.segments",
     "contextforge.tenant_profiles",
+    "public.egress_calls",
+    "public.feedback",
     "public.knowledge_nodes",
     "public.node_links",
     "public.node_ranks",
+    "public.traces",
 )
+# Profiles are the owner's to make and to remove, egress policies its own; what a record says was
+# sent, shown or thought stays as it was written.
+OWNERS_ALONE = {
+    "contextforge.tenant_profiles": ("insert", "delete"),
+    "contextforge.egress_policies": ("insert", "update", "delete", MOVE),
+    "public.egress_calls": ("update", "delete", MOVE),
+    "public.feedback": ("update", "delete", MOVE),
+    "public.traces": ("update", "delete", MOVE),
+}
 DENIED = "42501"
 
 Cell = tuple[str, str, str, str]
@@ -55,9 +72,9 @@ class Actor:
         return OPERATIONS if self.name == "owner" else (*OPERATIONS, MOVE)
 
     def may_write(self, table: str, operation: str) -> bool:
-        """Whether the grants allow it at all; profiles are the owner's to make and to remove."""
-        is_profile = table == "contextforge.tenant_profiles" and operation in ("insert", "delete")
-        return self.name == "owner" or (self.name.startswith("api") and not is_profile)
+        """Whether the grants allow it at all."""
+        is_owners = operation in OWNERS_ALONE.get(table, ())
+        return self.name == "owner" or (self.name.startswith("api") and not is_owners)
 
 
 def expect_outcome(actor: Actor, table: str, tenant: str, operation: str, rows: int) -> int | str:
@@ -169,16 +186,28 @@ def count_rows(connection: psycopg.Connection) -> dict[tuple[str, str], int]:
     }
 
 
+# What makes a copied row another one.
+_FREE_KEYS: dict[str, dict[str, object]] = {
+    "contextforge.link_marks": {"mark_id": 1_000_000},
+    "contextforge.node_references": {"target": "another"},
+    "contextforge.postings": {"segment_id": 1_000_000},
+    "contextforge.replaced_settings": {"version": 1_000_000},
+    "contextforge.segments": {"segment_id": 1_000_000},
+    "public.egress_calls": {"call_id": str(uuid4())},
+    "public.feedback": {"feedback_id": str(uuid4())},
+    "public.traces": {"trace_id": str(uuid4())},
+    "public.node_links": {"link_type": "another"},
+}
+
+
 def _free_key(connection: psycopg.Connection, table: str, tenant: str) -> dict[str, object]:
     match table:
-        case "contextforge.tenant_profiles":
+        case (
+            "contextforge.egress_policies"
+            | "contextforge.rank_states"
+            | "contextforge.tenant_profiles"
+        ):
             return {"tenant_id": SECOND[tenant]}
-        case "contextforge.postings" | "contextforge.segments":
-            return {"segment_id": 1_000_000}
-        case "public.node_links":
-            return {"link_type": "another"}
-        case "contextforge.node_references":
-            return {"target": "another"}
         case "public.node_ranks" | "contextforge.next_embeddings":
             missing = connection.execute(
                 "select node_id from public.knowledge_nodes where tenant_id = %s"
@@ -188,4 +217,4 @@ def _free_key(connection: psycopg.Connection, table: str, tenant: str) -> dict[s
             assert missing is not None
             return {"node_id": missing[0]}
         case _:
-            return {"node_id": 1_000_000, "external_id": "another"}
+            return _FREE_KEYS.get(table, {"node_id": 1_000_000, "external_id": "another"})

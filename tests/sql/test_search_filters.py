@@ -202,6 +202,23 @@ def test_metadata_is_compared_by_equality_at_any_depth(shelf: Shelf, make_node: 
     assert shelf.find(metadata={"draft": None}) == set()
 
 
+def test_what_contains_unwanted_metadata_is_left_out(
+    shelf: Shelf, make_node: MakeNode, database: LiveDatabase
+) -> None:
+    stored = {"a": {"year": 2024, "bad": True}, "b": {"year": 2024, "bad": False}, "c": {}}
+    shelf.add(*(make_node(name, "apple", metadata=m) for name, m in stored.items()))
+
+    assert shelf.find(without_metadata={"bad": True}) == {"b", "c"}
+    assert shelf.find(without_metadata={"bad": True}, metadata={"year": 2024}) == {"b"}
+    assert shelf.find(without_metadata={"bad": True, "year": 1999}) == {"a", "b", "c"}
+    with searching(database, "acme") as connection:
+        found = connection.exec_driver_sql(
+            "select count(*) from bm25_search_nodes("
+            "'apple', array['acme'], filters => '{\"without_metadata\": {}}')"
+        ).scalar()
+    assert found == 3
+
+
 def test_a_node_with_an_acl_comes_back_only_for_a_group_it_shares(
     database: LiveDatabase, shelf: Shelf, make_node: MakeNode
 ) -> None:

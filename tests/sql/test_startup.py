@@ -15,15 +15,22 @@ from tests.live_database import SMALL_DIM, LiveDatabase, LiveServer
 
 TENANT_TABLES = {
     "contextforge.ann_nodes",
+    "contextforge.egress_policies",
+    "contextforge.link_marks",
     "contextforge.next_embeddings",
     "contextforge.node_references",
     "contextforge.postings",
+    "contextforge.rank_states",
+    "contextforge.replaced_settings",
     "contextforge.search_nodes",
     "contextforge.segments",
     "contextforge.tenant_profiles",
+    "public.egress_calls",
+    "public.feedback",
     "public.knowledge_nodes",
     "public.node_links",
     "public.node_ranks",
+    "public.traces",
 }
 
 
