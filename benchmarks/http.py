@@ -51,7 +51,7 @@ class CorpusEmbedder:
 
     def embed_query(self, text: str) -> FloatVector:
         self.model.embed_query(text)
-        return self.vectors[text.partition(" #")[0]]
+        return self.vectors[text.rpartition(" #")[0]]
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         return np.stack([self.embed_query(text) for text in texts])

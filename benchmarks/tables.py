@@ -164,8 +164,8 @@ def describe_http(figures: Figures) -> str:
     ]
     return (
         make_table(["", "p50", "p95", "a second", "errors"], rows)
-        + f"\n\nHTTP adds {figures['over_embedding_and_sql_p50_ms']} ms p50 to embedding and SQL, and "
-        f"reaches {figures['throughput_share']} of the throughput in process."
+        + f"\n\nHTTP adds {figures['over_embedding_and_sql_p50_ms']} ms p50 to embedding and SQL,"
+        f" and reaches {figures['throughput_share']} of the throughput in process."
     )
 
 

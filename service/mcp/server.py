@@ -86,7 +86,7 @@ class KnownTool(Generic[Asked]):
         )
 
     def call(
-        self, services: Services, access: Access, arguments: Mapping[str, object]
+        self, services: Services, access: Access, *, arguments: Mapping[str, object]
     ) -> ToolResult:
         """Check the arguments and run the tool."""
         try:
@@ -138,7 +138,9 @@ def create_server(services: Services, admit: Admit) -> Server[dict[str, Any]]:
         tool = known.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name!r}.")
-        return await run_tool(tool, services, partial(admit, context), params.arguments or {})
+        return await run_tool(
+            tool, services, admit=partial(admit, context), arguments=params.arguments or {}
+        )
 
     return Server(
         "contextforge",
@@ -153,6 +155,7 @@ def create_server(services: Services, admit: Admit) -> Server[dict[str, Any]]:
 async def run_tool(
     tool: KnownTool[Any],
     services: Services,
+    *,
     admit: Callable[[], Access],
     arguments: Mapping[str, object],
 ) -> CallToolResult:
@@ -165,7 +168,7 @@ async def run_tool(
 
     def run() -> CallToolResult:
         with guarded(guard):
-            return _show(tool.call(services, admit(), arguments))
+            return _show(tool.call(services, admit(), arguments=arguments))
 
     try:
         return await to_thread.run_sync(run, abandon_on_cancel=True)

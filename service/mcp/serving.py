@@ -26,7 +26,7 @@ def serve_stdio(services: Services, key: SecretStr, *, tenant: str | None) -> No
     """Serve one host over stdin and stdout until it hangs up; every call is made by one key."""
 
     def admit(_: RequestContext | None = None) -> Access:
-        return _admit(services, key.get_secret_value(), tenant, place="--tenant")
+        return _admit(services, key.get_secret_value(), tenant=tenant, place="--tenant")
 
     admit()  # a key that opens nothing is refused now, not at the first call
 
@@ -47,7 +47,7 @@ def create_http_app(services: Services, *, host: str = "127.0.0.1") -> Starlette
     def admit(context: RequestContext) -> Access:
         headers = context.request.headers if context.request is not None else Headers()
         key = read_bearer(headers.get("authorization"))
-        return _admit(services, key, headers.get("x-tenant"), place="X-Tenant")
+        return _admit(services, key, tenant=headers.get("x-tenant"), place="X-Tenant")
 
     app = create_server(services, admit).streamable_http_app(
         streamable_http_path=PATH, json_response=True, stateless_http=True, host=host
@@ -56,7 +56,7 @@ def create_http_app(services: Services, *, host: str = "127.0.0.1") -> Starlette
     return app
 
 
-def _admit(services: Services, key: str, tenant: str | None, *, place: str) -> Access:
+def _admit(services: Services, key: str, *, tenant: str | None, place: str) -> Access:
     caller = admit_caller(services, key)
     tenant_id = choose_tenant(caller, tenant, place=place)
     require_scope(caller, "search")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import pytest
 from fastapi import FastAPI
@@ -52,7 +52,7 @@ class Tenant:
 
     def call(self, method: str, path: str, **options: Any) -> Response:
         headers = {"Authorization": f"Bearer {self.key}", **options.pop("headers", {})}
-        return self.client.request(method, path, headers=headers, **options)
+        return cast(Response, self.client.request(method, path, headers=headers, **options))
 
     def post(self, path: str, body: object, **options: Any) -> Response:
         return self.call("POST", path, json=body, **options)

@@ -7,18 +7,19 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.api.app import create_app as build_app
 from service.api.logs import configure_logs
 from service.db.database import Database
 from service.db.engine import open_engine, owner_transaction
 from service.settings import Settings
 from tests.api.conftest import MakeKey, Tenant, app_for, settings_for
-from tests.api.conftest import create_app as build_app
 from tests.conftest import MakeTenant
 from tests.live_database import LiveDatabase
 from tests.tiny_embedder import TinyEmbedder
@@ -142,7 +143,7 @@ def test_two_processes_count_one_keys_requests_together(
 ):
     make_tenant("acme")
     key = make_key("acme")
-    limits = {"contextforge_rate_limit": 60, "contextforge_rate_burst": 4}
+    limits: dict[str, Any] = {"contextforge_rate_limit": 60, "contextforge_rate_burst": 4}
     with serving(app_for(database, **limits)) as one, serving(app_for(database, **limits)) as two:
         tenants = [Tenant("acme", key, one), Tenant("acme", key, two)]
         statuses = [tenant.get("/v1/nodes").status_code for _ in range(3) for tenant in tenants]

@@ -338,7 +338,9 @@ def test_a_call_that_nobody_waits_for_stops_its_statement(
 
     async def hang_up() -> None:
         with anyio.move_on_after(0.5):
-            await run_tool(slow, services, lambda: Access("k", "acme", ()), {"id": "1"})
+            await run_tool(
+                slow, services, admit=lambda: Access("k", "acme", ()), arguments={"id": "1"}
+            )
 
     started = time.monotonic()
     asyncio.run(hang_up())
@@ -359,9 +361,8 @@ def test_what_nobody_foresaw_is_a_tool_error_without_its_text(
         raise RuntimeError("inner words")
 
     broken = KnownTool(fail, AskedFetch, FetchedNode, "Fail.")
-    arguments = {"id": "1"}
     access = Access("k", "acme", ())
-    result = asyncio.run(run_tool(broken, services, lambda: access, arguments))
+    result = asyncio.run(run_tool(broken, services, admit=lambda: access, arguments={"id": "1"}))
     assert result.is_error
     assert "inner words" not in repr(result)
     assert "tool failed" in caplog.text

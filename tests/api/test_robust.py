@@ -146,9 +146,9 @@ def test_64_requests_of_8_tenants_on_2_connections_see_no_foreign_row(
     chance = random.Random(7)
     keys = {name: make_key(make_tenant(name)) for name in TENANTS}
     with run_app(app) as url:
-        for name, each in keys.items():
+        for name, key in keys.items():
             marked = {f"{name}-{n}": f"{text} {name} owns this." for n, text in DOCUMENTS.items()}
-            store(url, each, marked)
+            store(url, key, marked)
         seen = asyncio.run(_ask_at_once(url, keys, chance))
         answered = [each for each in seen if each.status == 200]
         assert len(answered) > 10
@@ -158,8 +158,8 @@ def test_64_requests_of_8_tenants_on_2_connections_see_no_foreign_row(
             others = [name for name in TENANTS if name != each.asked]
             assert not any(f"{name} owns" in each.text for name in others)
         wait_for(lambda: engine.pool.checkedout() == 0)  # type: ignore[attr-defined]
-        for name, each in keys.items():  # and everybody is served afterwards
-            answer = asyncio.run(_ask(url, name, each, patience=20))
+        for name, key in keys.items():  # and everybody is served afterwards
+            answer = asyncio.run(_ask(url, name, key, patience=20))
             assert (answer.status, answer.tenants) == (200, {name})
     engine.dispose()
 
