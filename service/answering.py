@@ -71,10 +71,21 @@ class Answerer:
             engine, settings, embedder=embedder, claude=claude, consent=consent
         )
 
-    def prepare(self, request: RetrievalRequest, *, few_shot_path: Path | None = None) -> Prepared:
-        """Retrieve, pack and choose examples; nothing is written yet."""
+    def prepare(
+        self,
+        request: RetrievalRequest,
+        *,
+        few_shot_path: Path | None = None,
+        budget: int | None = None,
+    ) -> Prepared:
+        """Retrieve, pack and choose examples; nothing is written yet. budget: as for `pack`."""
         retrieval = self._pipeline.retrieve(request)
-        packed = self.pack(retrieval.candidates, request, multi_document=retrieval.options.multidoc)
+        packed = self.pack(
+            retrieval.candidates,
+            request,
+            multi_document=retrieval.options.multidoc,
+            budget=budget,
+        )
         question = Question(
             text=request.text,
             sources=() if packed is None else read_sources(packed),

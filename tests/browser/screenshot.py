@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Page, ViewportSize, expect, sync_playwright
 
 from service.embedding import load_embedder
 from service.settings import Settings
@@ -16,7 +16,8 @@ from tests.live_database import run_server
 
 PICTURE = Path("docs/images/playground.png")
 QUESTION = "How does row-level security keep tenants apart?"
-SIZE = {"width": 1280, "height": 1060}
+WARMING = "What does the confidence gate do?"
+SIZE: ViewportSize = {"width": 1280, "height": 1060}
 LARGEST = 300_000
 
 
@@ -26,20 +27,26 @@ def take_picture(site: str, file: Path) -> None:
         browser = playwright.chromium.launch(
             executable_path=find_browser(), chromium_sandbox=os.geteuid() != 0
         )
-        page = browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
+        page = browser.new_page(
+            viewport={"width": SIZE["width"], "height": SIZE["height"]},
+            color_scheme="light",
+            reduced_motion="reduce",
+        )
         page.goto(site)
-        ask = page.get_by_role("button", name=QUESTION)
-        for _ in range(2):  # the first time loads what the second finds warm
-            ask.click()
-            expect(page.locator(".sources")).to_be_visible(timeout=60_000)
-            expect(page.locator("#graph circle").first).to_be_visible()
-        page.get_by_role("slider", name="Token budget").fill("600")
+        _ask(page, WARMING)
+        page.get_by_role("slider", name="Token budget").fill("800")
+        _ask(page, QUESTION)
         expect(page.locator(".drops")).to_be_visible()
-        page.get_by_role("button", name="Answer again").click()
-        expect(page.locator("#answer")).to_have_attribute("aria-busy", "false")
+        page.evaluate("scrollTo(0, 0); document.querySelector('.rail').scrollTo(0, 0)")
         page.evaluate("document.activeElement.blur()")
         page.screenshot(path=file)
         browser.close()
+
+
+def _ask(page: Page, question: str) -> None:
+    page.get_by_role("button", name=question).click()
+    expect(page.locator(".sources")).to_be_visible(timeout=60_000)
+    expect(page.locator("#graph circle").first).to_be_visible()
 
 
 def main() -> None:

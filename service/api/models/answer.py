@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from service.api.models.common import Shown, Timing
-from service.api.models.context import ShownPackedCandidate
+from service.api.models.context import ShownPackedCandidate, TokenBudget
 from service.api.models.search import TRACE_EXAMPLE, GivenSearch, ShownRetrieval, ShownSummary
 
 
@@ -15,6 +15,7 @@ class GivenQuestion(GivenSearch):
     """A question to be answered."""
 
     max_results: int = Field(5, ge=1, le=20, description="Most nodes or documents to use.")
+    token_budget: TokenBudget = None
 
 
 class ShownCitation(Shown):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from service.api.models.common import Shown, Timing
 from service.api.models.search import TRACE_EXAMPLE, GivenSearch, ShownRetrieval, ShownSummary
 
+TokenBudget = Annotated[
+    int | None,
+    Field(ge=1, le=200_000, description="Tokens of the context; else those of the settings."),
+]
+
 
 class GivenContext(GivenSearch):
     """A context that is asked for."""
 
     max_results: int = Field(5, ge=1, le=20, description="Most nodes or documents to pack.")
-    token_budget: int | None = Field(
-        None, ge=1, le=200_000, description="Tokens it may hold; else those of the settings."
-    )
+    token_budget: TokenBudget = None
 
 
 class ShownPackedNode(Shown):

@@ -10,7 +10,7 @@ import { connectKeyboard } from "./keyboard.js";
 import { describeProblem } from "./notices.js";
 import { forgetOpened, showResults } from "./results.js";
 import { searchNow, searchSoon, stopSearch } from "./search.js";
-import { makeSearch, touchSetting } from "./settings.js";
+import { makeContext, touchSetting } from "./settings.js";
 import { leadingSide, state } from "./state.js";
 
 function ask(question) {
@@ -32,7 +32,7 @@ function ask(question) {
 }
 
 function answerNow() {
-  streamAnswer(makeSearch(state.question, leadingSide()), handleRefusal);
+  streamAnswer(makeContext(state.question, leadingSide()), handleRefusal);
 }
 
 function changed() {

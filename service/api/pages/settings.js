@@ -87,7 +87,7 @@ export function makeSearch(question, side) {
   };
 }
 
-/** Return the body of a request for a context with the settings of a side. */
+/** Return the body of a request for a context or an answer with the settings of a side. */
 export function makeContext(question, side) {
   const { token_budget: budget } = side.touched;
   return { ...makeSearch(question, side), ...(budget ? { token_budget: budget } : {}) };

@@ -113,7 +113,7 @@ class _Work:
     def _prepare(self, access: Access) -> Prepared:
         request = make_request(self._given, access)
         with self._stopwatch.measure("prepare"):
-            return self._services.answerer.prepare(request)
+            return self._services.answerer.prepare(request, budget=self._given.token_budget)
 
     def _record(self, access: Access) -> Record:
         note_steps(self._ready.retrieval, self._stopwatch)
