@@ -1,4 +1,4 @@
-"""contextforge maintain: fold segments, drop dead postings, fill the ANN index, forget jobs."""
+"""contextforge maintain: fold segments, drop dead postings, fill the ANN index, forget the old."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ class Upkeep:
     vectors_indexed: int
     ranks_computed: bool
     jobs_pruned: int
+    traces_pruned: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long what has ended or was shown is kept."""
+
+    jobs: timedelta
+    traces: timedelta
 
 
 def maintain(
@@ -41,7 +50,8 @@ def maintain(
     """Fold segments, drop dead postings and index new vectors; searches go on meanwhile.
 
     Ranks are computed anew for tenants whose links changed.
-    Jobs that ended CONTEXTFORGE_JOB_RETENTION_DAYS ago are forgotten.
+    Jobs that ended CONTEXTFORGE_JOB_RETENTION_DAYS ago are forgotten, and traces of
+    CONTEXTFORGE_TRACE_RETENTION_DAYS ago, with their feedback.
     """
     from rich.console import Console
     from rich.progress import track
@@ -52,7 +62,10 @@ def maintain(
     from service.settings import load_settings
 
     settings = load_settings()
-    kept = timedelta(days=settings.contextforge_job_retention_days)
+    kept = Retention(
+        timedelta(days=settings.contextforge_job_retention_days),
+        timedelta(days=settings.contextforge_trace_retention_days),
+    )
     with open_admin(settings) as admin:
         with owner_transaction(admin.engine) as connection:
             states = list_segment_states(connection)
@@ -61,7 +74,7 @@ def maintain(
             raise NotFound(f'There is no tenant "{tenant}".')
         console = Console(stderr=True)
         done = [
-            _maintain_tenant(admin.engine, state, everything=everything, jobs_kept=kept)
+            _maintain_tenant(admin.engine, state, everything=everything, kept=kept)
             for state in track(
                 chosen, "maintain", console=console, transient=True, disable=not console.is_terminal
             )
@@ -72,11 +85,12 @@ def maintain(
 
 
 def _maintain_tenant(
-    engine: Engine, state: SegmentState, *, everything: bool, jobs_kept: timedelta
+    engine: Engine, state: SegmentState, *, everything: bool, kept: Retention
 ) -> Upkeep:
     from service.db.engine import owner_transaction
     from service.db.jobs import prune_jobs
     from service.db.maintenance import merge_segments, refresh_ann
+    from service.db.traces import prune_traces
     from service.retrieval.ranks import update_ranks
 
     fold_all = everything or state.dead_share > DEAD_SHARE_TO_FOLD
@@ -91,5 +105,6 @@ def _maintain_tenant(
     with owner_transaction(engine) as connection:
         ranked = update_ranks(connection, state.tenant_id)
     with owner_transaction(engine) as connection:
-        pruned = prune_jobs(connection, state.tenant_id, older_than=jobs_kept)
-    return Upkeep(state.tenant_id, folded, indexed, ranked, pruned)
+        jobs = prune_jobs(connection, state.tenant_id, older_than=kept.jobs)
+        traces = prune_traces(connection, state.tenant_id, older_than=kept.traces)
+    return Upkeep(state.tenant_id, folded, indexed, ranked, jobs, traces)

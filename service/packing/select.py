@@ -87,8 +87,8 @@ def select_items(items: Sequence[Item], rules: PackingRules) -> tuple[list[Choic
     repetition = measure_repetition(similarity)
     families = {members[0]: members for members in find_copies(items, similarity)}
     relevance = np.full(len(items), -np.inf)
-    for place, members in families.items():
-        relevance[place] = max(items[member].relevance for member in members)
+    for place in families:
+        relevance[place] = items[place].relevance
     repeated = np.zeros(len(items))
     caps = _Caps(rules.per_doc_cap, rules.per_section_cap)
     choices: list[Choice] = []
@@ -103,7 +103,7 @@ def select_items(items: Sequence[Item], rules: PackingRules) -> tuple[list[Choic
             refusals.append(replace(refusal, novelty=novelty))
             if copies:
                 families[copies[0]] = copies
-                relevance[copies[0]] = max(items[copy].relevance for copy in copies)
+                relevance[copies[0]] = items[copies[0]].relevance
             continue
         caps.let_in(item)
         choices.append(Choice(item, _price(float(marginal[place]), item.tokens), novelty))

@@ -21,7 +21,8 @@ begin
     update public.knowledge_nodes as n
     set metadata = case
             when m.reason is null then n.metadata - 'quarantined' - 'quarantine_reason'
-            else n.metadata || jsonb_build_object('quarantined', true, 'quarantine_reason', m.reason)
+            else n.metadata
+                || jsonb_build_object('quarantined', true, 'quarantine_reason', m.reason)
         end,
         updated_at = now()
     from unnest(node_ids, content_hashes, reasons) as m (node_id, content_hash, reason)

@@ -29,8 +29,8 @@ declare
     found_ids integer[];
     found_totals double precision[];
 begin
-    -- First the best by score alone, looked up afterwards: dead and filtered ones fall out. If a tie
-    -- runs past the end, all of it is looked up, and if too few are left, every match.
+    -- First the best by score alone, looked up afterwards: dead and filtered ones fall out.
+    -- If a tie runs past the end, all of it is looked up, and if too few are left, every match.
     loop
         select array_agg(b.doc_id), array_agg(b.total) into doc_ids, totals
         from (

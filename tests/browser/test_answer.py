@@ -135,7 +135,7 @@ def test_the_context_stays_in_its_budget_and_says_what_was_left_out(demo: Visit)
     dropped = [each for each in packed["candidates"] if each["outcome"] == "dropped"]
     expect(page.locator(".drops li")).to_have_count(len(dropped))
     assert "budget" in {each["reason"] for each in dropped}
-    expect(page.locator(".drops")).to_contain_text("does not fit into the budget")
+    expect(page.locator(".drops")).to_contain_text("beyond the budget")
     filled = page.locator(".budget span").evaluate_all(
         "pieces => pieces.reduce((sum, piece) => sum + piece.offsetWidth, 0)"
         " / pieces[0].parentElement.offsetWidth"

@@ -53,6 +53,7 @@ def test_maintain_folds_segments_and_indexes_vectors_of_every_tenant(
                 "vectors_indexed": 400,
                 "ranks_computed": True,
                 "jobs_pruned": 0,
+                "traces_pruned": 0,
             },
             {
                 "tenant_id": "globex",
@@ -60,6 +61,7 @@ def test_maintain_folds_segments_and_indexes_vectors_of_every_tenant(
                 "vectors_indexed": 0,
                 "ranks_computed": True,
                 "jobs_pruned": 0,
+                "traces_pruned": 0,
             },
         ],
     )
@@ -110,6 +112,7 @@ def test_a_tenant_without_nodes_has_nothing_to_maintain(command: Command, make_t
         "vectors_indexed": 0,
         "ranks_computed": True,
         "jobs_pruned": 0,
+        "traces_pruned": 0,
     }
     assert command("maintain", "--tenant", "acme", "--json").json == [nothing]
 

@@ -11,7 +11,7 @@ const REASONS = {
   near_duplicate: "says the same as another",
   per_doc_cap: "its document has its share",
   per_section_cap: "its section has its share",
-  budget: "does not fit into the budget",
+  budget: "beyond the budget",
 };
 
 /** Show the context, that it is being packed, or why there is none. */
@@ -74,10 +74,6 @@ function buildBlock(block) {
 }
 
 function buildDrop({ title, section_path: path, reason, detail, tokens }) {
-  return make(
-    "li",
-    { title: detail },
-    make("span", {}, path || title),
-    make("small", {}, `${REASONS[reason] ?? reason} · ${tokens} tokens`),
-  );
+  const why = [REASONS[reason] ?? reason, detail].filter(Boolean).join(": ");
+  return make("li", {}, make("span", {}, path || title), make("small", {}, `${why} · ${tokens} tokens`));
 }

@@ -23,8 +23,9 @@ function listSteps(timings, total) {
   const all = rest > 0 ? [...steps, { step: REST, milliseconds: rest }] : steps;
   const whole = all.reduce((sum, each) => sum + each.milliseconds, 0) || 1;
   return all
-    .map((each, place) => ({ ...each, place, share: each.milliseconds / whole }))
-    .filter((each) => each.share >= LEAST_SHARE);
+    .map((each) => ({ ...each, share: each.milliseconds / whole }))
+    .filter((each) => each.share >= LEAST_SHARE)
+    .map((each, place) => ({ ...each, place }));
 }
 
 function buildPiece({ step, milliseconds, share, place }) {
