@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.output import AsJson, print_json, print_rows
-from service.types import RankedNode
 
 if TYPE_CHECKING:
     from service.types import RankState
@@ -26,6 +25,7 @@ def ranks(
     from service.db.ranks import list_top_ranks
     from service.retrieval.ranks import refresh_ranks
     from service.settings import load_settings
+    from service.types import RankedNode
 
     with open_database(load_settings()) as database:
         state = refresh_ranks(database.engine, tenant, force=force)

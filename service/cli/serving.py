@@ -91,18 +91,18 @@ def _serve_here(
     embedder: Embedder | None = None,
     demo: bool = False,
 ) -> None:
-    """Serve in this process; the address is printed once it is ours."""
+    """Serve in this process; the address is printed once requests are taken."""
     import uvicorn
 
     from service.api.app import create_app
     from service.api.logs import configure_logs
+    from service.api.server import AnnouncedServer
 
     configure_logs(settings)
     app = create_app(settings, database=database, embedder=embedder, demo=demo, warm=True)
     config = uvicorn.Config(app, **_list_options(settings, host=host, port=port))
-    listening = config.bind_socket()
-    _show_address(config, demo=demo)
-    uvicorn.Server(config).run(sockets=[listening])
+    server = AnnouncedServer(config, announce=lambda: _show_address(config, demo=demo))
+    server.run(sockets=[config.bind_socket()])
 
 
 def _serve_by_workers(

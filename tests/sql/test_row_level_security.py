@@ -38,6 +38,7 @@ REGISTRY = (
     "contextforge.installation",
     "contextforge.job_documents",
     "contextforge.jobs",
+    "contextforge.key_buckets",
     "contextforge.schema_version",
     "contextforge.tenants",
 )

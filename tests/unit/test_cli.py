@@ -324,7 +324,7 @@ def test_run_serves_on_its_own_database_and_a_terminated_one_leaves_no_server():
         ) as process:
             assert process.stderr is not None
             seen = ""
-            while "Uvicorn running" not in seen:
+            while "Serving on" not in seen:
                 line = process.stderr.readline()
                 assert line, seen
                 seen += line
