@@ -32,7 +32,7 @@ from service.api.models.records import (
     ShownEgress,
     ShownFeedback,
     ShownTrace,
-    Verdict,
+    Signal,
 )
 from service.api.models.search import (
     GivenFilters,
@@ -336,10 +336,10 @@ def read_trace(trace_id: str) -> Call[ShownTrace]:
 
 
 def give_feedback(
-    trace_id: str, verdict: Verdict, *, node_id: int | None = None, note: str | None = None
+    trace_id: str, signal: Signal, *, node_id: int | None = None, note: str | None = None
 ) -> Call[ShownFeedback]:
     """Say what a person thinks of what was shown, or of one node of it."""
-    body = _give(GivenFeedback, trace_id=trace_id, verdict=verdict, node_id=node_id, note=note)
+    body = _give(GivenFeedback, trace_id=trace_id, signal=signal, node_id=node_id, note=note)
     return Call("POST", "/v1/feedback", _as(ShownFeedback), body)
 
 

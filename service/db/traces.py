@@ -44,7 +44,7 @@ class FeedbackDraft:
     feedback_id: UUID
     trace_id: UUID
     key_id: str
-    verdict: str
+    signal: str
     node_id: int | None = None
     note: str | None = None
 
@@ -91,14 +91,14 @@ def store_feedback(connection: Connection, tenant_id: str, *, feedback: Feedback
         raise InvalidInput(f"Node {feedback.node_id} was not shown in this trace.")
     connection.exec_driver_sql(
         "insert into public.feedback"
-        " (tenant_id, feedback_id, trace_id, key_id, verdict, node_id, note)"
+        " (tenant_id, feedback_id, trace_id, key_id, signal, node_id, note)"
         " values (%s, %s, %s, %s, %s, %s, %s)",
         (
             tenant_id,
             feedback.feedback_id,
             feedback.trace_id,
             feedback.key_id,
-            feedback.verdict,
+            feedback.signal,
             feedback.node_id,
             feedback.note,
         ),

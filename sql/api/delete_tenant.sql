@@ -18,6 +18,10 @@ begin
     delete from public.egress_calls as c where c.tenant_id = delete_tenant.tenant_id;
     delete from public.feedback as f where f.tenant_id = delete_tenant.tenant_id;
     delete from public.traces as t where t.tenant_id = delete_tenant.tenant_id;
+    delete from public.asked_questions as q where q.tenant_id = delete_tenant.tenant_id;
+    delete from public.experiments as e where e.tenant_id = delete_tenant.tenant_id;
+    delete from public.recall_audits as a where a.tenant_id = delete_tenant.tenant_id;
+    delete from public.size_marks as m where m.tenant_id = delete_tenant.tenant_id;
     delete from public.node_ranks as r where r.tenant_id = delete_tenant.tenant_id;
     delete from public.node_links as l where l.tenant_id = delete_tenant.tenant_id;
     delete from public.knowledge_nodes as n where n.tenant_id = delete_tenant.tenant_id;

@@ -48,27 +48,27 @@ def test_contexts_and_answers_leave_traces_too(acme: Tenant, kind: str):
 def test_feedback_is_kept_for_what_was_shown_alone(acme: Tenant, database: LiveDatabase):
     found = acme.search(QUERY)
     shown = found["hits"][0]["node"]["node_id"]
-    given = {"trace_id": found["trace_id"], "verdict": "helpful", "node_id": shown, "note": "Yes"}
+    given = {"trace_id": found["trace_id"], "signal": "helpful", "node_id": shown, "note": "Yes"}
     response = acme.post("/v1/feedback", given)
     assert response.status_code == 201
     assert acme.post("/v1/feedback", {**given, "node_id": 999_999}).status_code == 422
-    assert acme.post("/v1/feedback", {**given, "verdict": "great"}).status_code == 422
+    assert acme.post("/v1/feedback", {**given, "signal": "great"}).status_code == 422
     assert acme.post("/v1/feedback", {**given, "trace_id": str(uuid4())}).status_code == 404
     with tenant_transaction(database.engine, ["acme"]) as connection:
-        rows = connection.exec_driver_sql("select feedback_id::text, verdict, note from feedback")
+        rows = connection.exec_driver_sql("select feedback_id::text, signal, note from feedback")
         assert rows.all() == [(response.json()["feedback_id"], "helpful", "Yes")]
 
 
 def test_traces_and_feedback_are_their_tenants_alone(acme: Tenant, globex: Tenant):
     trace_id = acme.search(QUERY)["trace_id"]
     assert globex.get(f"/v1/traces/{trace_id}").status_code == 404
-    given = {"trace_id": trace_id, "verdict": "helpful"}
+    given = {"trace_id": trace_id, "signal": "helpful"}
     assert globex.post("/v1/feedback", given).status_code == 404
 
 
 def test_old_traces_are_forgotten_with_their_feedback(acme: Tenant, database: LiveDatabase):
     old, new = acme.search(QUERY)["trace_id"], acme.search(QUERY)["trace_id"]
-    acme.post("/v1/feedback", {"trace_id": old, "verdict": "unhelpful"})
+    acme.post("/v1/feedback", {"trace_id": old, "signal": "not_helpful"})
     with owner_transaction(database.admin) as connection:
         connection.exec_driver_sql(
             "update traces set created_at = now() - interval '40 days' where trace_id = %s", (old,)

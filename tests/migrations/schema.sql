@@ -511,6 +511,18 @@ ALTER TABLE contextforge_queue.procrastinate_workers ALTER COLUMN id ADD GENERAT
     CACHE 1
 );
 
+CREATE TABLE public.asked_questions (
+    tenant_id text NOT NULL,
+    query_sha256 bytea NOT NULL,
+    question text NOT NULL,
+    asked_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT asked_questions_query_sha256_check CHECK ((length(query_sha256) = 32))
+);
+
+ALTER TABLE ONLY public.asked_questions FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE public.asked_questions OWNER TO contextforge_owner;
+
 CREATE TABLE public.egress_calls (
     tenant_id text NOT NULL,
     call_id uuid NOT NULL,
@@ -535,16 +547,40 @@ ALTER TABLE ONLY public.egress_calls FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE public.egress_calls OWNER TO contextforge_owner;
 
+CREATE TABLE public.experiments (
+    tenant_id text NOT NULL,
+    experiment_id uuid NOT NULL,
+    name text NOT NULL,
+    share double precision NOT NULL,
+    settings jsonb NOT NULL,
+    interleaved boolean DEFAULT false NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    outcome text,
+    reason text,
+    CONSTRAINT experiments_check CHECK (((ended_at IS NULL) = (outcome IS NULL))),
+    CONSTRAINT experiments_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+    CONSTRAINT experiments_outcome_check CHECK ((outcome = ANY (ARRAY['stopped'::text, 'rolled_back'::text]))),
+    CONSTRAINT experiments_share_check CHECK (((share > (0)::double precision) AND (share < (1)::double precision)))
+);
+
+ALTER TABLE ONLY public.experiments FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE public.experiments OWNER TO contextforge_owner;
+
 CREATE TABLE public.feedback (
     tenant_id text NOT NULL,
     feedback_id uuid NOT NULL,
     trace_id uuid NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     key_id text NOT NULL,
-    verdict text NOT NULL,
+    signal text CONSTRAINT feedback_verdict_not_null NOT NULL,
     node_id integer,
     note text,
-    CONSTRAINT feedback_verdict_check CHECK ((verdict = ANY (ARRAY['helpful'::text, 'unhelpful'::text])))
+    caller text DEFAULT ''::text NOT NULL,
+    "position" integer,
+    CONSTRAINT feedback_position_check CHECK (("position" > 0)),
+    CONSTRAINT feedback_signal CHECK ((signal = ANY (ARRAY['clicked'::text, 'helpful'::text, 'not_helpful'::text, 'cited'::text, 'answer_accepted'::text])))
 );
 
 ALTER TABLE ONLY public.feedback FORCE ROW LEVEL SECURITY;
@@ -578,6 +614,36 @@ ALTER TABLE ONLY public.node_ranks FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE public.node_ranks OWNER TO contextforge_owner;
 
+CREATE TABLE public.recall_audits (
+    tenant_id text NOT NULL,
+    audit_id uuid NOT NULL,
+    audited_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    path text NOT NULL,
+    expected integer NOT NULL,
+    found integer NOT NULL,
+    CONSTRAINT recall_audits_check CHECK (((found >= 0) AND (found <= expected))),
+    CONSTRAINT recall_audits_expected_check CHECK ((expected > 0))
+);
+
+ALTER TABLE ONLY public.recall_audits FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE public.recall_audits OWNER TO contextforge_owner;
+
+CREATE TABLE public.size_marks (
+    tenant_id text NOT NULL,
+    marked_on date NOT NULL,
+    nodes bigint NOT NULL,
+    vectors bigint NOT NULL,
+    segments bigint NOT NULL,
+    postings bigint NOT NULL,
+    dead_documents bigint NOT NULL,
+    bytes bigint NOT NULL
+);
+
+ALTER TABLE ONLY public.size_marks FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE public.size_marks OWNER TO contextforge_owner;
+
 CREATE TABLE public.traces (
     tenant_id text NOT NULL,
     trace_id uuid NOT NULL,
@@ -590,10 +656,20 @@ CREATE TABLE public.traces (
     scores double precision[] NOT NULL,
     steps text[] NOT NULL,
     milliseconds double precision[] NOT NULL,
+    caller text DEFAULT ''::text NOT NULL,
+    intent text,
+    cached boolean DEFAULT false NOT NULL,
+    error text,
+    experiment_id uuid,
+    variant text,
+    teams text[],
     CONSTRAINT traces_check CHECK ((cardinality(scores) = cardinality(node_ids))),
     CONSTRAINT traces_check1 CHECK ((cardinality(milliseconds) = cardinality(steps))),
     CONSTRAINT traces_kind_check CHECK ((kind = ANY (ARRAY['search'::text, 'context'::text, 'answer'::text]))),
-    CONSTRAINT traces_query_sha256_check CHECK ((length(query_sha256) = 32))
+    CONSTRAINT traces_query_sha256_check CHECK ((length(query_sha256) = 32)),
+    CONSTRAINT traces_teams CHECK ((((variant = 'interleaved'::text) IS NOT TRUE) OR (cardinality(teams) = cardinality(node_ids)))),
+    CONSTRAINT traces_variant CHECK (((variant IS NULL) = (experiment_id IS NULL))),
+    CONSTRAINT traces_variant_check CHECK ((variant = ANY (ARRAY['a'::text, 'b'::text, 'interleaved'::text])))
 );
 
 ALTER TABLE ONLY public.traces FORCE ROW LEVEL SECURITY;
@@ -684,8 +760,14 @@ ALTER TABLE ONLY contextforge_queue.procrastinate_periodic_defers
 ALTER TABLE ONLY contextforge_queue.procrastinate_workers
     ADD CONSTRAINT procrastinate_workers_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.asked_questions
+    ADD CONSTRAINT asked_questions_pkey PRIMARY KEY (tenant_id, query_sha256);
+
 ALTER TABLE ONLY public.egress_calls
     ADD CONSTRAINT egress_calls_pkey PRIMARY KEY (tenant_id, call_id);
+
+ALTER TABLE ONLY public.experiments
+    ADD CONSTRAINT experiments_pkey PRIMARY KEY (tenant_id, experiment_id);
 
 ALTER TABLE ONLY public.feedback
     ADD CONSTRAINT feedback_pkey PRIMARY KEY (tenant_id, feedback_id);
@@ -701,6 +783,12 @@ ALTER TABLE ONLY public.node_links
 
 ALTER TABLE ONLY public.node_ranks
     ADD CONSTRAINT node_ranks_pkey PRIMARY KEY (tenant_id, node_id);
+
+ALTER TABLE ONLY public.recall_audits
+    ADD CONSTRAINT recall_audits_pkey PRIMARY KEY (tenant_id, audit_id);
+
+ALTER TABLE ONLY public.size_marks
+    ADD CONSTRAINT size_marks_pkey PRIMARY KEY (tenant_id, marked_on);
 
 ALTER TABLE ONLY public.traces
     ADD CONSTRAINT traces_pkey PRIMARY KEY (tenant_id, trace_id);
@@ -739,6 +827,10 @@ CREATE INDEX procrastinate_periodic_defers_job_id_fkey_v1 ON contextforge_queue.
 
 CREATE INDEX egress_calls_started ON public.egress_calls USING btree (tenant_id, started_at);
 
+CREATE UNIQUE INDEX experiments_running ON public.experiments USING btree (tenant_id) WHERE (ended_at IS NULL);
+
+CREATE UNIQUE INDEX feedback_once ON public.feedback USING btree (tenant_id, trace_id, caller, signal, COALESCE(node_id, 0));
+
 CREATE INDEX feedback_trace ON public.feedback USING btree (tenant_id, trace_id);
 
 CREATE INDEX idx_knowledge_nodes_dataset ON public.knowledge_nodes USING btree (tenant_id, dataset_name, node_id);
@@ -755,7 +847,13 @@ CREATE INDEX idx_knowledge_nodes_url ON public.knowledge_nodes USING btree (tena
 
 CREATE INDEX idx_node_links_target ON public.node_links USING btree (tenant_id, target_id);
 
+CREATE INDEX recall_audits_time ON public.recall_audits USING btree (tenant_id, audited_at);
+
 CREATE INDEX traces_created ON public.traces USING btree (tenant_id, created_at);
+
+CREATE INDEX traces_experiment ON public.traces USING btree (tenant_id, experiment_id) WHERE (experiment_id IS NOT NULL);
+
+CREATE INDEX traces_question ON public.traces USING btree (tenant_id, query_sha256, created_at);
 
 CREATE TRIGGER procrastinate_trigger_abort_requested_events_v1 AFTER UPDATE OF abort_requested ON contextforge_queue.procrastinate_jobs FOR EACH ROW WHEN ((new.abort_requested = true)) EXECUTE FUNCTION contextforge_queue.procrastinate_trigger_abort_requested_events_procedure_v1();
 
@@ -911,7 +1009,13 @@ ALTER TABLE contextforge.segments ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE contextforge.tenant_profiles ENABLE ROW LEVEL SECURITY;
 
+CREATE POLICY analyst_tenants ON public.asked_questions FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
+   FROM contextforge.granted_tenants g))));
+
 CREATE POLICY analyst_tenants ON public.egress_calls FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
+   FROM contextforge.granted_tenants g))));
+
+CREATE POLICY analyst_tenants ON public.experiments FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
    FROM contextforge.granted_tenants g))));
 
 CREATE POLICY analyst_tenants ON public.feedback FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
@@ -926,10 +1030,20 @@ CREATE POLICY analyst_tenants ON public.node_links FOR SELECT TO contextforge_an
 CREATE POLICY analyst_tenants ON public.node_ranks FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
    FROM contextforge.granted_tenants g))));
 
+CREATE POLICY analyst_tenants ON public.recall_audits FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
+   FROM contextforge.granted_tenants g))));
+
+CREATE POLICY analyst_tenants ON public.size_marks FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
+   FROM contextforge.granted_tenants g))));
+
 CREATE POLICY analyst_tenants ON public.traces FOR SELECT TO contextforge_analyst USING ((tenant_id = ANY (ARRAY( SELECT g.tenant_id
    FROM contextforge.granted_tenants g))));
 
+CREATE POLICY api_tenants ON public.asked_questions TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
+
 CREATE POLICY api_tenants ON public.egress_calls TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
+
+CREATE POLICY api_tenants ON public.experiments TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
 
 CREATE POLICY api_tenants ON public.feedback TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
 
@@ -939,9 +1053,17 @@ CREATE POLICY api_tenants ON public.node_links TO contextforge_api USING ((tenan
 
 CREATE POLICY api_tenants ON public.node_ranks TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
 
+CREATE POLICY api_tenants ON public.recall_audits TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
+
+CREATE POLICY api_tenants ON public.size_marks TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
+
 CREATE POLICY api_tenants ON public.traces TO contextforge_api USING ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[]))) WITH CHECK ((tenant_id = ANY (( SELECT string_to_array(NULLIF(current_setting('app.tenant_ids'::text, true), ''::text), ','::text) AS string_to_array)::text[])));
 
+ALTER TABLE public.asked_questions ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE public.egress_calls ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.experiments ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.feedback ENABLE ROW LEVEL SECURITY;
 
@@ -951,7 +1073,11 @@ ALTER TABLE public.node_links ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.node_ranks ENABLE ROW LEVEL SECURITY;
 
+CREATE POLICY owner_all ON public.asked_questions TO contextforge_owner USING (true) WITH CHECK (true);
+
 CREATE POLICY owner_all ON public.egress_calls TO contextforge_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON public.experiments TO contextforge_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY owner_all ON public.feedback TO contextforge_owner USING (true) WITH CHECK (true);
 
@@ -961,7 +1087,15 @@ CREATE POLICY owner_all ON public.node_links TO contextforge_owner USING (true) 
 
 CREATE POLICY owner_all ON public.node_ranks TO contextforge_owner USING (true) WITH CHECK (true);
 
+CREATE POLICY owner_all ON public.recall_audits TO contextforge_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner_all ON public.size_marks TO contextforge_owner USING (true) WITH CHECK (true);
+
 CREATE POLICY owner_all ON public.traces TO contextforge_owner USING (true) WITH CHECK (true);
+
+ALTER TABLE public.recall_audits ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE public.size_marks ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE public.traces ENABLE ROW LEVEL SECURITY;
 
@@ -1035,6 +1169,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE contextforge_queue.procrastinate_work
 
 GRANT USAGE ON SEQUENCE contextforge_queue.procrastinate_workers_id_seq TO contextforge_worker;
 
+GRANT SELECT,INSERT,UPDATE ON TABLE public.asked_questions TO contextforge_api;
+GRANT SELECT ON TABLE public.asked_questions TO contextforge_analyst;
+
 GRANT SELECT,INSERT ON TABLE public.egress_calls TO contextforge_api;
 GRANT SELECT ON TABLE public.egress_calls TO contextforge_analyst;
 
@@ -1048,6 +1185,9 @@ GRANT UPDATE(input_tokens) ON TABLE public.egress_calls TO contextforge_api;
 
 GRANT UPDATE(output_tokens) ON TABLE public.egress_calls TO contextforge_api;
 
+GRANT SELECT,UPDATE ON TABLE public.experiments TO contextforge_api;
+GRANT SELECT ON TABLE public.experiments TO contextforge_analyst;
+
 GRANT SELECT,INSERT ON TABLE public.feedback TO contextforge_api;
 GRANT SELECT ON TABLE public.feedback TO contextforge_analyst;
 
@@ -1056,6 +1196,12 @@ GRANT SELECT ON TABLE public.node_links TO contextforge_analyst;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE public.node_ranks TO contextforge_api;
 GRANT SELECT ON TABLE public.node_ranks TO contextforge_analyst;
+
+GRANT SELECT,INSERT ON TABLE public.recall_audits TO contextforge_api;
+GRANT SELECT ON TABLE public.recall_audits TO contextforge_analyst;
+
+GRANT SELECT ON TABLE public.size_marks TO contextforge_api;
+GRANT SELECT ON TABLE public.size_marks TO contextforge_analyst;
 
 GRANT SELECT,INSERT ON TABLE public.traces TO contextforge_api;
 GRANT SELECT ON TABLE public.traces TO contextforge_analyst;

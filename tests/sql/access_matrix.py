@@ -34,11 +34,15 @@ TENANT_TABLES = (
     "contextforge.search_nodes",
     "contextforge.segments",
     "contextforge.tenant_profiles",
+    "public.asked_questions",
     "public.egress_calls",
+    "public.experiments",
     "public.feedback",
     "public.knowledge_nodes",
     "public.node_links",
     "public.node_ranks",
+    "public.recall_audits",
+    "public.size_marks",
     "public.traces",
 )
 # Profiles are the owner's to make and to remove, egress policies its own; what a record says was
@@ -46,8 +50,12 @@ TENANT_TABLES = (
 OWNERS_ALONE = {
     "contextforge.tenant_profiles": ("insert", "delete"),
     "contextforge.egress_policies": ("insert", "update", "delete", MOVE),
+    "public.asked_questions": ("delete",),
     "public.egress_calls": ("update", "delete", MOVE),
+    "public.experiments": ("insert", "delete"),
     "public.feedback": ("update", "delete", MOVE),
+    "public.recall_audits": ("update", "delete", MOVE),
+    "public.size_marks": ("insert", "update", "delete", MOVE),
     "public.traces": ("update", "delete", MOVE),
 }
 DENIED = "42501"
@@ -193,8 +201,12 @@ _FREE_KEYS: dict[str, dict[str, object]] = {
     "contextforge.postings": {"segment_id": 1_000_000},
     "contextforge.replaced_settings": {"version": 1_000_000},
     "contextforge.segments": {"segment_id": 1_000_000},
+    "public.asked_questions": {"query_sha256": "\\x" + "00" * 32},
     "public.egress_calls": {"call_id": str(uuid4())},
-    "public.feedback": {"feedback_id": str(uuid4())},
+    "public.experiments": {"experiment_id": str(uuid4()), "ended_at": "now", "outcome": "stopped"},
+    "public.feedback": {"feedback_id": str(uuid4()), "caller": "another"},
+    "public.recall_audits": {"audit_id": str(uuid4())},
+    "public.size_marks": {"marked_on": "2000-01-01"},
     "public.traces": {"trace_id": str(uuid4())},
     "public.node_links": {"link_type": "another"},
 }

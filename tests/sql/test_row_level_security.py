@@ -125,8 +125,18 @@ def world(
             select tenant_id, gen_random_uuid(), 'search', 'k', sha256('q'), '{}', '{}', '{}',
                 '{}', '{}'
             from node_ranks;
-            insert into feedback (tenant_id, feedback_id, trace_id, key_id, verdict)
+            insert into feedback (tenant_id, feedback_id, trace_id, key_id, signal)
             select tenant_id, gen_random_uuid(), trace_id, 'k', 'helpful' from traces;
+            insert into experiments (tenant_id, experiment_id, name, share, settings)
+            select tenant_id, gen_random_uuid(), 'x', 0.5, '{}' from node_ranks;
+            insert into asked_questions (tenant_id, query_sha256, question)
+            select tenant_id, sha256('q'), 'q' from node_ranks;
+            insert into recall_audits (tenant_id, audit_id, path, expected, found)
+            select tenant_id, gen_random_uuid(), 'hnsw', 20, 19 from node_ranks;
+            insert into size_marks (
+                tenant_id, marked_on, nodes, vectors, segments, postings, dead_documents, bytes
+            )
+            select tenant_id, current_date, 1, 1, 1, 1, 0, 1 from node_ranks;
             delete from contextforge.tenant_profiles where tenant_id in ('acme-2', 'globex-2');
         """)
     both = "acme,acme-2,globex,globex-2"

@@ -25,11 +25,15 @@ TENANT_TABLES = {
     "contextforge.search_nodes",
     "contextforge.segments",
     "contextforge.tenant_profiles",
+    "public.asked_questions",
     "public.egress_calls",
+    "public.experiments",
     "public.feedback",
     "public.knowledge_nodes",
     "public.node_links",
     "public.node_ranks",
+    "public.recall_audits",
+    "public.size_marks",
     "public.traces",
 }
 

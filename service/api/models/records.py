@@ -11,7 +11,7 @@ from pydantic import Field
 from service.api.models.common import Cursor, Given, NodeId, Shown, Text, Timing
 from service.api.models.search import TRACE_EXAMPLE
 
-Verdict = Literal["helpful", "unhelpful"]
+Signal = Literal["clicked", "helpful", "not_helpful", "cited", "answer_accepted"]
 
 
 class ShownTracedHit(Shown):
@@ -39,7 +39,7 @@ class GivenFeedback(Given):
     """What a person thinks of something that was shown."""
 
     trace_id: UUID = Field(examples=[TRACE_EXAMPLE])
-    verdict: Verdict
+    signal: Signal
     node_id: NodeId | None = Field(
         None, description="The node it is about; without it, the whole.", examples=[None]
     )
