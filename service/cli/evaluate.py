@@ -23,6 +23,7 @@ from service.cli.evaluating import (
     read_retrieval,
 )
 from service.cli.output import AsJson, print_json, print_rows
+from service.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,20 @@ if TYPE_CHECKING:
     from service.types import Json
 
 ModeOption = Annotated[
-    str, typer.Option("--mode", help="What is measured: bm25, vector, hybrid or pipeline.")
+    str | None,
+    typer.Option(
+        "--mode",
+        help="What is measured: bm25, vector, hybrid or pipeline.",
+        show_default="hybrid, with --budget pipeline",
+    ),
+]
+BudgetOption = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        min=1,
+        help="Pack what the pipeline finds into so many tokens, and judge the context too.",
+    ),
 ]
 FusionOption = Annotated[
     str | None, typer.Option("--fusion", help="How hybrid fuses: rrf or convex.")
@@ -66,8 +80,9 @@ def evaluate(
     tenant: TenantOption = None,
     dataset: DatasetOption = None,
     split: SplitOption = "test",
-    mode: ModeOption = "hybrid",
+    mode: ModeOption = None,
     fusion: FusionOption = None,
+    budget: BudgetOption = None,
     set_: SetOption = None,
     embeddings: EmbeddingsOption = None,
     few_shot: FewShotOption = None,
@@ -81,6 +96,7 @@ def evaluate(
     """
     from service.evaluation.options import Retrieval
 
+    chosen = _choose_mode(mode, budget)
     options = SetOptions(
         path,
         split,
@@ -93,7 +109,7 @@ def evaluate(
     )
     with open_set(options) as opened:
         base = Retrieval("hybrid", opened.settings)
-        retrieval = read_retrieval(base, [f"mode={mode}", *(set_ or ())], fusion=fusion)
+        retrieval = read_retrieval(base, [*chosen, *(set_ or ())], fusion=fusion)
         [evaluation] = evaluate_set(opened, [retrieval])
         fields = _judge_fields(opened, evaluation)
     if as_json:
@@ -116,6 +132,15 @@ def describe_set(opened: OpenSet, *, split: str) -> dict[str, Json]:
         "tenant": opened.collection.tenant_id,
         "embedder": opened.embedder.version,
     }
+
+
+def _choose_mode(mode: str | None, budget: int | None) -> list[str]:
+    """The mode, and the budget, as settings; a context is what the pipeline makes."""
+    if budget is None:
+        return [f"mode={mode or 'hybrid'}"]
+    if mode not in (None, "pipeline"):
+        raise InvalidInput("--budget packs what the pipeline finds.", hint="Use --mode pipeline.")
+    return ["mode=pipeline", f"budget={budget}"]
 
 
 def _judge_fields(opened: OpenSet, evaluation: Evaluation) -> dict[str, float]:

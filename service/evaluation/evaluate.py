@@ -10,6 +10,7 @@ import numpy as np
 
 from service.embedding import Embedder, FloatMatrix
 from service.evaluation.beir import JudgedSet, Question
+from service.evaluation.contexts import measure_contexts
 from service.evaluation.metrics import average, measure_rankings, summarise_seconds
 from service.evaluation.options import Retrieval
 from service.evaluation.searchers import Ranking, Searcher
@@ -111,9 +112,11 @@ def _judge(
     for ranking in rankings.values():
         for step, seconds in ranking.seconds.items():
             steps.setdefault(step, []).append(seconds)
+    contexts = {name: each.context for name, each in rankings.items() if each.context is not None}
+    packed = measure_contexts(contexts, judged.judgements) if contexts else {}
     return Evaluation(
         retrieval,
-        values=measure_rankings(judged.judgements, documents),
+        values=measure_rankings(judged.judgements, documents) | packed,
         latency_ms={step: summarise_seconds(seconds) for step, seconds in steps.items()},
         rankings=documents,
     )

@@ -43,6 +43,7 @@ class Retrieval:
     """A way to retrieve: mode and settings, how many documents, how deep each leg looks.
 
     multidoc: whether the pipeline keeps to its few best documents, as it does in service.
+    packed: whether what it finds is packed into the token budget, and judged as a context.
     """
 
     mode: Mode
@@ -50,6 +51,7 @@ class Retrieval:
     top_k: int = 100
     depth: int | None = None
     multidoc: bool = True
+    packed: bool = False
 
     @property
     def hits(self) -> int:
@@ -103,7 +105,8 @@ def change_retrieval(retrieval: Retrieval, assignments: Mapping[str, str]) -> Re
     for name in values:
         _refuse_unknown(name)
     settings = override_settings(retrieval.settings, values, place="--set")
-    changed = Retrieval(mode, settings, top_k, depth, multidoc)
+    packed = retrieval.packed or "context_token_budget" in values
+    changed = Retrieval(mode, settings, top_k, depth, multidoc, packed and mode == "pipeline")
     _check_depth(changed)
     return changed
 

@@ -6,13 +6,18 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from service.answering import Answerer
 from service.db.engine import tenant_transaction
 from service.embedding import Embedder, FloatMatrix, FloatVector, OnProgress
 from service.embedding.batching import stack_vectors
 from service.evaluation.beir import Question
+from service.evaluation.contexts import EMPTY, PackedContext, describe_pack
 from service.evaluation.options import Retrieval
 from service.evaluation.searchers import Collection, DocumentNames, Ranking, rank_documents
+from service.packing import Pack
 from service.pipeline import Pipeline
+from service.pipeline import Retrieval as Found
+from service.retrieval.expand import Expansion
 from service.retrieval.options import MOST_RESULTS, read_options
 from service.retrieval.request import RetrievalRequest
 from service.retrieval.trace import Recorder
@@ -53,17 +58,33 @@ class PreparedEmbedder:
 
 
 class PipelineSearcher:
-    """Asks the pipeline; its steps are timed one by one, and from first to last as `total`."""
+    """Asks the pipeline; its steps are timed one by one, and from first to last as `total`.
+
+    phrasings: other ways to ask a question, by its id, in the place of those Claude would write.
+    """
 
     def __init__(
-        self, collection: Collection, retrieval: Retrieval, *, embedder: Embedder, served: Settings
+        self,
+        collection: Collection,
+        retrieval: Retrieval,
+        *,
+        embedder: Embedder,
+        served: Settings,
+        phrasings: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._collection = collection
         self._retrieval = retrieval
         self._embedder = PreparedEmbedder(embedder)
         self._pipeline = Pipeline(collection.engine, retrieval.settings, embedder=self._embedder)
+        self._answerer = Answerer(
+            collection.engine,
+            retrieval.settings,
+            embedder=self._embedder,
+            pipeline=self._pipeline,
+        )
         self._changes = _find_changes(retrieval, served)
         self._names = DocumentNames(collection.tenant_id)
+        self._phrasings = phrasings or {}
 
     def search(self, question: Question, embedding: Vector) -> Ranking:
         """Rank documents for one question; none where the gate fires."""
@@ -80,17 +101,37 @@ class PipelineSearcher:
         started = time.perf_counter()
         frame = self._pipeline.prepare(request)
         recorder = Recorder(request.text, enabled=True)
-        expansion = self._pipeline.expand(frame, recorder=recorder)
+        others = self._phrasings.get(question.query_id, ())
+        expansion = Expansion((question.text, *others))
         pool = self._pipeline.search(frame, expansion, recorder=recorder)
         found = self._pipeline.refine(frame, pool, recorder=recorder)
+        packed = self._pack(found, request) if self._retrieval.packed else None
         seconds = {"total": time.perf_counter() - started}
         for step in found.trace.steps if found.trace is not None else ():
             seconds[step.step] = step.milliseconds / 1000
-        with tenant_transaction(place.engine, [place.tenant_id]) as connection:
-            node_ids = [candidate.node.node_id for candidate in found.candidates]
-            documents = self._names.find(connection, node_ids)
+        documents = self._name([candidate.node.node_id for candidate in found.candidates])
         ranked = rank_documents(documents, question, top_k=self._retrieval.top_k)
-        return Ranking(ranked, seconds)
+        context = self._describe(packed, question) if self._retrieval.packed else None
+        return Ranking(ranked, seconds, context)
+
+    def _pack(self, found: Found, request: RetrievalRequest) -> Pack | None:
+        return self._answerer.pack(
+            found.candidates,
+            request,
+            multi_document=found.options.multidoc,
+            budget=self._retrieval.settings.context_token_budget,
+        )
+
+    def _describe(self, packed: Pack | None, question: Question) -> PackedContext:
+        if packed is None:
+            return EMPTY
+        node_ids = [node_id for block in packed.blocks for node_id in block.node_ids]
+        return describe_pack(packed, question=question.text, documents=self._name(node_ids))
+
+    def _name(self, node_ids: Sequence[int]) -> list[str]:
+        place = self._collection
+        with tenant_transaction(place.engine, [place.tenant_id]) as connection:
+            return self._names.find(connection, node_ids)
 
 
 def _find_changes(retrieval: Retrieval, served: Settings) -> Mapping[str, object]:

@@ -13,16 +13,21 @@ from service.db.engine import tenant_transaction
 from service.db.evaluation import name_documents
 from service.db.search import bm25_search_nodes, hybrid_search_nodes, vector_search_nodes
 from service.evaluation.beir import Question
+from service.evaluation.contexts import PackedContext
 from service.evaluation.options import MOST_HITS, Retrieval
 from service.types import Hit, ScoredNode, Vector
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The documents found, best first, by external id, and the seconds each step took."""
+    """The documents found, best first, by external id, and the seconds each step took.
+
+    context: what was packed of them, where a budget was asked for.
+    """
 
     documents: tuple[str, ...]
     seconds: Mapping[str, float]
+    context: PackedContext | None = None
 
 
 class Searcher(Protocol):

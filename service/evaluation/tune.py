@@ -31,7 +31,8 @@ LEAST_QUESTIONS = 40
 # is too small.
 WORTHWHILE = 0.05
 _CUT = 10
-_WEIGHTS = tuple(round(step / 10, 1) for step in range(11))
+# Keyword and vector weight.
+WEIGHT_PAIRS = tuple((step / 10, (10 - step) / 10) for step in range(11))
 _RANK_CONSTANTS = (10, 30, 60, 100)
 
 
@@ -86,14 +87,16 @@ def describe_point(point: FusionPoint) -> dict[str, Json]:
 
 def make_grid(current: FusionPoint) -> tuple[FusionPoint, ...]:
     """Every fusion that is tried, the current one first: where nothing is better it stays."""
-    weights = [(weight, round(1 - weight, 1)) for weight in _WEIGHTS]
-    by_rank = [FusionPoint("rrf", *pair, k) for k in _RANK_CONSTANTS for pair in weights]
-    by_score = [FusionPoint("convex", *pair, current.rrf_k) for pair in weights]
+    by_rank = [FusionPoint("rrf", *pair, k) for k in _RANK_CONSTANTS for pair in WEIGHT_PAIRS]
+    by_score = [FusionPoint("convex", *pair, current.rrf_k) for pair in WEIGHT_PAIRS]
     return tuple(dict.fromkeys([current, *by_rank, *by_score]))
 
 
 def score_grid(
-    asked: Sequence[AskedLegs], judgements: Judgements, *, grid: Sequence[FusionPoint]
+    asked: Sequence[AskedLegs],
+    judgements: Mapping[str, Mapping[str, float]],
+    *,
+    grid: Sequence[FusionPoint],
 ) -> Floats:
     """nDCG@10 of every fusion (a row) for every question (a column)."""
     return np.array(
@@ -107,7 +110,7 @@ def score_grid(
     )
 
 
-def compute_ndcg(ranking: Sequence[str], relevant: Mapping[str, int]) -> float:
+def compute_ndcg(ranking: Sequence[str], relevant: Mapping[str, float]) -> float:
     """nDCG@10 of one ranking: gain = relevance, discount = log2(place + 1)."""
     ideal = _discount(sorted(relevant.values(), reverse=True))
     return _discount([relevant.get(document, 0) for document in ranking]) / ideal
@@ -156,13 +159,13 @@ def tune(
     )
 
 
-def _score_fusion(asked: AskedLegs, point: FusionPoint, *, relevant: Mapping[str, int]) -> float:
+def _score_fusion(asked: AskedLegs, point: FusionPoint, *, relevant: Mapping[str, float]) -> float:
     fused = fuse_candidates(asked.candidates, point)
     named = (asked.documents[place] for place in fused.places)
     return compute_ndcg(rank_documents(named, asked.question, top_k=_CUT), relevant)
 
 
-def _discount(gains: Sequence[int]) -> float:
+def _discount(gains: Sequence[float]) -> float:
     return sum(gain / math.log2(place + 2) for place, gain in enumerate(gains[:_CUT]))
 
 

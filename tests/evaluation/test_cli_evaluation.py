@@ -297,6 +297,31 @@ def test_an_evaluation_is_refused_when_its_questions_are_examples(
     assert command("eval", folder, "--tenant", "globex", "--json").code == 0
 
 
+def test_a_budget_packs_what_the_pipeline_finds_and_judges_the_context(
+    command: Command, tmp_path: Path
+):
+    longer = {name: (title, " ".join([text] * 5)) for name, (title, text) in DOCUMENTS.items()}
+    folder = str(write_folder(tmp_path / "island", documents=longer))
+    # Two of the documents hold the answers of q2: a small budget has room for one.
+    measured = {}
+    for budget in ("90", "4000"):
+        changes = "context_confidence_threshold=0 multidoc=off"
+        result = command("eval", folder, "--budget", budget, "--set", changes, "--json")
+        assert result.code == 0, result.err
+        measured[budget] = result.json
+    small, large = measured["90"], measured["4000"]
+    assert small["mode"] == large["mode"] == "pipeline"
+    assert small["settings"]["context_token_budget"] == 90
+    assert 0 < small["context_tokens"] <= 90 < large["context_tokens"]
+    assert small["answer_recall@budget"] < large["answer_recall@budget"] == 1.0
+    assert large["garbage"] == 0
+    # Every document says its sentence five times.
+    assert large["redundancy"] > 2
+    refused = command("eval", folder, "--budget", "90", "--mode", "bm25")
+    assert refused.code != 0
+    assert "--mode pipeline" in refused.err
+
+
 # --- compare ----------------------------------------------------------------------------------
 
 
