@@ -7,36 +7,41 @@ ready-made vectors of the corpus. No question is asked twice, so that no cache h
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from statistics import median, quantiles
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import uvicorn
+from fastapi import FastAPI
+from sqlalchemy import Engine
 
 from benchmarks.corpus import DIMENSION, Corpus, Matrix
 from benchmarks.stand import Stand, fill_tenant, vacuum
 from service.api.app import create_app
 from service.api.retrieving import SEARCH_CHANGES
+from service.api.server import bind_address
 from service.db.database import Database
 from service.db.engine import open_engine, owner_transaction
 from service.db.registry import create_key
 from service.embedding import Embedder, FloatVector, OnProgress
 from service.pipeline import Pipeline
+from service.quality.recorder import Recorder
 from service.retrieval.request import RetrievalRequest
 from service.settings import Settings
 
 TENANT = "asked"
 CALLERS = 16
 RESULTS = 10
+RECORDING_TURNS = 8
 _NUMBERS = count()
 
 
@@ -88,7 +93,9 @@ def measure_http(
             def in_process(callers: int, limit: float) -> _Asked:
                 return _ask_in_process(corpus, pipeline, callers=callers, seconds=limit)
 
-            return _compare(over_http, in_process, seconds=seconds)
+            compared = _compare(over_http, in_process, seconds=seconds)
+            recording = _compare_recording(app, over_http, engine=engine, seconds=seconds)
+            return {**compared, "recording": recording}
     finally:
         engine.dispose()
 
@@ -136,6 +143,30 @@ def _compare(
         "together_in_process": many_inside.describe(),
         "throughput_share": round(many.rate / many_inside.rate, 2),
     }
+
+
+class _Forgetful(Recorder):
+    """Takes records and writes none."""
+
+    def submit(self, tenant_id: str, write: object, row: object) -> bool:
+        return True
+
+
+def _compare_recording(
+    app: FastAPI, over_http: Callable[[int, float], _Asked], *, engine: Engine, seconds: float
+) -> dict[str, object]:
+    """Time one caller with the recorder and without, in short turns."""
+    services = app.state.services
+    without = replace(services, recorder=_Forgetful(engine, on_lost=lambda _: None))
+    taken: dict[str, list[float]] = {"on": [], "off": []}
+    for turn in range(2 * RECORDING_TURNS):
+        # on, off, off, on: what drifts over time falls on both.
+        name = "on" if turn % 4 in (0, 3) else "off"
+        app.state.services = services if name == "on" else without
+        taken[name] += over_http(1, seconds / RECORDING_TURNS / 2).milliseconds
+    app.state.services = services
+    on, off = (quantiles(taken[name], n=100)[94] for name in ("on", "off"))
+    return {"p95": round(on, 2), "p95_off": round(off, 2), "p95_ratio": round(on / off, 3)}
 
 
 def _ask_in_process(corpus: Corpus, pipeline: Pipeline, *, callers: int, seconds: float) -> _Asked:
@@ -189,9 +220,10 @@ def _make_key(stand: Stand) -> str:
 
 
 @contextmanager
-def _serve(app: object) -> Iterator[int]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws="none")  # type: ignore[arg-type]
+def _serve(app: FastAPI) -> Iterator[int]:
+    options: dict[str, Any] = {"log_config": None, "access_log": False, "ws": "none"}
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, **options)
+    listening = bind_address(config)
     server = uvicorn.Server(config)
     thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()

@@ -1,6 +1,6 @@
-"""python -m benchmarks.page [RESULTS] [FOLDER]: make benchmarks.md and its plots from the JSON.
+"""python -m benchmarks.page [RESULTS] [FOLDER]: make benchmarks.md, ablation.md and plots.
 
-The words stand in page_template.md, the figures in the JSON: neither is edited in the page.
+The words stand in the templates, the figures in the JSON: neither is edited in the pages.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from benchmarks import tables
 from benchmarks.draw import Bar, Series, draw_bars, draw_lines
 
 TEMPLATE = Path(__file__).with_name("page_template.md")
+ABLATION_TEMPLATE = Path(__file__).with_name("ablation_template.md")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 RESULTS = DOCS / "benchmarks" / "results.json"
 PLOTS = "benchmarks"
@@ -26,14 +27,16 @@ Figures = Mapping[str, Any]
 
 
 def write_page(results: Path, folder: Path = DOCS) -> Path:
-    """Write the page and its plots; returns the page."""
-    page, plots = make_page(json.loads(results.read_text(encoding="utf-8")))
+    """Write the pages and their plots; returns that of the benchmarks."""
+    figures = json.loads(results.read_text(encoding="utf-8"))
+    page, plots = make_page(figures)
     place = folder / PLOTS
     place.mkdir(parents=True, exist_ok=True)
     for name, plot in plots.items():
         (place / name).write_text(plot, encoding="utf-8")
     path = folder / "benchmarks.md"
     path.write_text(page, encoding="utf-8")
+    (folder / "ablation.md").write_text(make_ablation_page(figures["parts"]), encoding="utf-8")
     return path
 
 
@@ -43,13 +46,26 @@ def make_page(results: Figures) -> tuple[str, dict[str, str]]:
     blocks = {"run": _describe_run(results), "parts": tables.describe_parts(results["parts"])}
     for name, (keys, describe) in BLOCKS.items():
         figures = _find(results["parts"], keys)
-        blocks[name] = describe(figures) if "absent" not in figures else _say_absent(figures)
+        blocks[name] = _describe_block(results["parts"], keys, describe)
         if "absent" not in figures and name in DRAWINGS:
             file = f"{name.replace('_', '-')}.svg"
             plots[file] = DRAWINGS[name](figures)
             blocks[name] += f"\n\n![{_read_title(plots[file])}]({PLOTS}/{file})"
     template = Template(TEMPLATE.read_text(encoding="utf-8"))
     return template.substitute(blocks), plots
+
+
+def make_ablation_page(parts: Figures) -> str:
+    """The page of what each step is worth."""
+    blocks = {name: _describe_block(parts, keys, say) for name, (keys, say) in ABLATION.items()}
+    return Template(ABLATION_TEMPLATE.read_text(encoding="utf-8")).substitute(blocks)
+
+
+def _describe_block(
+    parts: Figures, keys: tuple[str, ...], describe: Callable[[Figures], str]
+) -> str:
+    figures = _find(parts, keys)
+    return _say_absent(figures) if "absent" in figures else describe(figures)
 
 
 def main(
@@ -161,6 +177,15 @@ BLOCKS: dict[str, tuple[tuple[str, ...], Callable[[Figures], str]]] = {
     "text_to_sql": (("text_to_sql",), tables.describe_text_to_sql),
     "adapter": (("adapter",), tables.describe_adapter),
     "bytes": (("search",), tables.describe_bytes),
+}
+ABLATION: dict[str, tuple[tuple[str, ...], Callable[[Figures], str]]] = {
+    **{
+        name: (("ablation", "sets", name), tables.describe_changes)
+        for name in ("scifact", "cisi", "hotpotqa")
+    },
+    "phrasings": (("ablation", "sets"), tables.describe_phrasings),
+    "cross_encoder": (("ablation", "cross_encoder"), tables.describe_cross_encoder),
+    "packing": (("packing",), tables.describe_packing),
 }
 DRAWINGS: dict[str, Callable[[Figures], str]] = {
     "hybrid_scifact": _draw_contest,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from benchmarks.ablation import SETS as ABLATED_SETS
+from benchmarks.ablation import measure_ablation
 from benchmarks.adapter import measure_adapter
 from benchmarks.corpus import Corpus, load_corpus
 from benchmarks.graph import measure_pagerank, measure_walk
@@ -96,7 +98,8 @@ def _hybrid(plan: Plan) -> Figures:
     )
     figures: Figures = {}
     for contest in sets:
-        with open_stand() as stand:
+        # An installation for the model of the set: the peers store its vectors as they are, too.
+        with open_stand(dimension=contest.asked.vectors.shape[1]) as stand:
             figures[contest.name] = measure_hybrid(stand, contest, peers_python=plan.peers_python)
     return figures
 
@@ -166,6 +169,11 @@ def _http(plan: Plan) -> Figures:
         )
 
 
+def _ablation(plan: Plan) -> Figures:
+    with open_stand() as stand:
+        return measure_ablation(stand, plan.data)
+
+
 def _recall(plan: Plan) -> Figures:
     with open_stand() as stand:
         return measure_recall(stand, plan.corpus, rows=5_000 if plan.quick else 200_000)
@@ -188,6 +196,7 @@ PARTS: dict[str, Part] = {
     "adapter": Part(_adapter),
     "http": Part(_http, ("debian_packages",)),
     "text_to_sql": Part(_text_to_sql, ("spider",), in_quick=False),
+    "ablation": Part(_ablation, ABLATED_SETS, in_quick=False),
     "recall": Part(_recall, ("debian_packages",), on_request=True),
     "million": Part(_million, ("debian_packages",), on_request=True),
 }

@@ -42,7 +42,7 @@ class Latency:
 
 
 @contextmanager
-def open_stand() -> Iterator[Stand]:
+def open_stand(*, dimension: int = DIMENSION) -> Iterator[Stand]:
     """Start a durable server in a directory of its own; remove it afterwards."""
     place = Path(tempfile.mkdtemp(prefix="cf-bench-"))
     place.chmod(0o755)
@@ -50,7 +50,7 @@ def open_stand() -> Iterator[Stand]:
     try:
         with EmbeddedServer(place, options=options) as server:
             admin = open_admin_engine(server.admin_url())
-            migrate(admin, embedding_dim=DIMENSION)
+            migrate(admin, embedding_dim=dimension)
             service_url = server.url("contextforge_service", "postgres")
             ensure_service_login(admin, service_url)
             engine = open_engine(service_url)

@@ -166,6 +166,17 @@ def describe_http(figures: Figures) -> str:
         make_table(["", "p50", "p95", "a second", "errors"], rows)
         + f"\n\nHTTP adds {figures['over_embedding_and_sql_p50_ms']} ms p50 to embedding and SQL,"
         f" and reaches {figures['throughput_share']} of the throughput in process."
+        + _describe_recording(figures.get("recording"))
+    )
+
+
+def _describe_recording(figures: Figures | None) -> str:
+    """What it costs that traces are written beside the requests; older figures lack it."""
+    if figures is None:
+        return ""
+    return (
+        f" With traces recorded p95 is {_ms(figures['p95'])}, without {_ms(figures['p95_off'])}:"
+        f" {figures['p95_ratio']} times."
     )
 
 
@@ -232,6 +243,51 @@ def describe_bytes(figures: Figures) -> str:
     )
 
 
+def describe_changes(figures: Figures) -> str:
+    """Every change of the pipeline on one set, beside the pipeline as it is."""
+    steps = figures["steps"]
+    rows: list[list[object]] = [
+        ["as it is", *_rate(steps["base"]), "", "", _ms(steps["base"]["p50_ms"])]
+    ]
+    rows += [_describe_change(name, each) for name, each in steps.items() if name != "base"]
+    head = ["", "nDCG@10", "recall@10", "gain in nDCG@10", "gain in recall@10", "time"]
+    return f"{figures['questions']:,} questions.\n\n{make_table(head, rows)}"
+
+
+def describe_phrasings(sets: Figures) -> str:
+    """Recorded phrasings beside the question alone, on each set that has some."""
+    rows: list[list[object]] = []
+    for name, figures in sets.items():
+        if "phrasings" not in figures:
+            continue
+        found = figures["phrasings"]
+        said = f"{name}, {found['questions']} questions"
+        rows.append([f"{said}: alone", *_rate(found["base"]), "", "", _ms(found["base"]["p50_ms"])])
+        rows.append(_describe_change(f"{said}: three phrasings", found["recorded phrasings"]))
+    head = ["", "nDCG@10", "recall@10", "gain in nDCG@10", "gain in recall@10", "time"]
+    return make_table(head, rows)
+
+
+def describe_cross_encoder(figures: Figures) -> str:
+    """What a cross-encoder takes."""
+    return f"{_ms(figures['p50_ms'])} for {figures['texts']} texts"
+
+
+def _describe_change(name: str, figures: Figures) -> list[object]:
+    gains = [_interval(figures["gain"][measure]) for measure in ("ndcg@10", "recall@10")]
+    return [name, *_rate(figures), *gains, f"{figures['added_p50_ms']:+.1f} ms"]
+
+
+def _rate(figures: Figures) -> tuple[str, str]:
+    return f"{figures['ndcg@10']:.4f}", f"{figures['recall@10']:.4f}"
+
+
+def _interval(found: Figures) -> str:
+    if found["low"] == found["high"] == 0:
+        return "none"
+    return f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
+
+
 def _describe_effort(part: Figures) -> tuple[object, object]:
     return part.get("seconds", ""), part.get("load_before", "")
 
@@ -245,9 +301,7 @@ def _pick(measures: Figures) -> dict[str, float]:
 
 def _difference(differences: Figures, fusion: str) -> str:
     found = differences[f"ContextForge {fusion}"]
-    if found["low"] == found["high"] == 0:
-        return ""
-    return f"{found['mean']:+.3f} ({found['low']:+.3f} to {found['high']:+.3f})"
+    return "" if found["low"] == found["high"] == 0 else _interval(found)
 
 
 def _ms(value: float) -> str:

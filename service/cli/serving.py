@@ -96,13 +96,13 @@ def _serve_here(
 
     from service.api.app import create_app
     from service.api.logs import configure_logs
-    from service.api.server import AnnouncedServer
+    from service.api.server import AnnouncedServer, bind_address
 
     configure_logs(settings)
     app = create_app(settings, database=database, embedder=embedder, demo=demo, warm=True)
     config = uvicorn.Config(app, **_list_options(settings, host=host, port=port))
     server = AnnouncedServer(config, announce=lambda: _show_address(config, demo=demo))
-    server.run(sockets=[config.bind_socket()])
+    server.run(sockets=[bind_address(config)])
 
 
 def _serve_by_workers(
@@ -111,13 +111,14 @@ def _serve_by_workers(
     import uvicorn
 
     from service.api.logs import configure_logs
+    from service.api.server import serve_by_workers
 
     configure_logs(settings)
     with tempfile.TemporaryDirectory(prefix="contextforge-metrics-") as folder:
         # The library's one way to add up the figures of several processes.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         options = _list_options(settings, host=host, port=port)
-        uvicorn.run(WORKER_APP, factory=True, workers=workers, **options)
+        serve_by_workers(uvicorn.Config(WORKER_APP, factory=True, workers=workers, **options))
 
 
 def _list_options(settings: Settings, *, host: str | None, port: int | None) -> dict[str, Any]:

@@ -24,21 +24,35 @@ _LONGEST_SENTENCES = 2
 class Wording:
     """Compares texts by their wording; remembers those it has seen."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_probes")
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
+        self._probes: dict[str, list[str]] = {}
 
     def is_copy(self, body: str, other: str) -> bool:
         """Whether the other text says, but for small changes, all that the first says."""
-        long = self._normalise(other)
-        probes = _choose_probes(self._normalise(body))
-        return sum(probe in long for probe in probes) >= COPY_SHARE * len(probes)
+        long = self.normalise(other)
+        probes = self._find_probes(body)
+        missing = math.floor((1 - COPY_SHARE) * len(probes))
+        for probe in probes:  # most are no copies, and a few probes tell
+            if probe not in long:
+                missing -= 1
+                if missing < 0:
+                    return False
+        return True
 
-    def _normalise(self, body: str) -> str:
+    def normalise(self, body: str) -> str:
+        """A text in lower case with one space between its words, and around it."""
         known = self._known.get(body)
         if known is None:
             known = self._known[body] = f" {' '.join(body.lower().split())} "
+        return known
+
+    def _find_probes(self, body: str) -> list[str]:
+        known = self._probes.get(body)
+        if known is None:
+            known = self._probes[body] = _choose_probes(self.normalise(body))
         return known
 
 
@@ -66,7 +80,7 @@ def _put_original_first(members: list[int], items: Sequence[Item]) -> list[int]:
 def _find_families(items: Sequence[Item], similarity: Matrix) -> list[list[int]]:
     """Items by the text they share; items come best first, so each family begins with its best."""
     wording = Wording()
-    close = _list_close([item.body for item in items], similarity)
+    close = _list_close([wording.normalise(item.body) for item in items], similarity)
     families: dict[int, list[int]] = {}
     for place, item in enumerate(items):
         near = (other for other in close[place] if other in families)
@@ -75,18 +89,18 @@ def _find_families(items: Sequence[Item], similarity: Matrix) -> list[list[int]]
     return list(families.values())
 
 
-def _list_close(bodies: Sequence[str], similarity: Matrix) -> list[list[int]]:
-    """For each text those before it that it may be a copy of, the closest first."""
+def _list_close(texts: Sequence[str], similarity: Matrix) -> list[list[int]]:
+    """For each normalised text those before it that it may be a copy of, the closest first."""
     close = similarity >= COPY_COSINE
     # The vector of a short text has much of its title's: a copy under another title is known by
     # a sentence it shares.
     holders: dict[str, list[int]] = {}
-    for place, body in enumerate(bodies):
-        for sentence in sorted(body.lower().split(". "), key=len)[-_LONGEST_SENTENCES:]:
+    for place, text in enumerate(texts):
+        for sentence in sorted(text.split(". "), key=len)[-_LONGEST_SENTENCES:]:
             if len(sentence) >= 2 * _PROBE_SIZE:
                 close[place, holders.setdefault(sentence, [])] = True
                 holders[sentence].append(place)
-    listed: list[list[int]] = [[] for _ in bodies]
+    listed: list[list[int]] = [[] for _ in texts]
     rows, columns = np.nonzero(np.tril(close, -1))
     for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
         listed[row].append(column)

@@ -11,7 +11,14 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.draw import Bar, Series, draw_bars, draw_lines
-from benchmarks.page import DOCS, NOT_MEASURED, RESULTS, make_page, write_page
+from benchmarks.page import (
+    DOCS,
+    NOT_MEASURED,
+    RESULTS,
+    make_ablation_page,
+    make_page,
+    write_page,
+)
 from benchmarks.tables import make_table
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -103,6 +110,18 @@ def test_the_page_of_the_documentation_is_made_of_its_figures():
     assert (DOCS / "benchmarks.md").read_text() == page
     drawn = {path.name: path.read_text() for path in (DOCS / "benchmarks").glob("*.svg")}
     assert drawn == plots
+    parts = json.loads(RESULTS.read_text())["parts"]
+    assert (DOCS / "ablation.md").read_text() == make_ablation_page(parts)
+
+
+def test_the_gain_of_a_step_stands_with_its_interval_and_its_time():
+    base = {"ndcg@10": 0.7, "recall@10": 0.8, "p50_ms": 12.0}
+    gain = {"ndcg@10": AHEAD, "recall@10": ZERO}
+    steps = {"base": base, "no walk": {**base, "gain": gain, "added_p50_ms": -2.54}}
+    figures = {"sets": {"scifact": {"questions": 300, "steps": steps}}}
+    page = make_ablation_page(make_results(ablation=figures)["parts"])
+    assert "| no walk | 0.7000 | 0.8000 | +0.112 (+0.081 to +0.144) | none | -2.5 ms |" in page
+    assert page.count(NOT_MEASURED) == 4
 
 
 # --- charts ---------------------------------------------------------------------------------
