@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from service.synthesis.context import read_sources
 from service.synthesis.egress import EgressRecorder, find_refusal
 from service.synthesis.fewshot import Example, ExampleFiles, choose_examples, find_examples
 from service.synthesis.stream import AnswerEvent, stream_answer
-from service.types import Candidate, EgressConsent
+from service.types import Candidate, EgressConsent, Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,7 @@ class Answerer:
             request,
             multi_document=retrieval.options.multidoc,
             budget=budget,
+            tried=retrieval.tried_settings,
         )
         question = Question(
             text=request.text,
@@ -114,15 +115,18 @@ class Answerer:
         *,
         multi_document: bool = False,
         budget: int | None = None,
+        tried: Mapping[str, Json] | None = None,
     ) -> Pack | None:
         """Return candidates as a context within the budget; None where there are none.
 
-        budget: tokens, instead of those of the settings.
+        budget: tokens, instead of those of the settings. tried: settings of an experiment.
         """
         if not candidates:
             return None
         with tenant_transaction(self._engine, request.tenant_ids) as connection:
-            settings = _find_settings(connection, request.tenant_ids, self._settings)
+            settings = _find_settings(
+                connection, request.tenant_ids, self._settings, tried=tried or {}
+            )
             neighbours = list_neighbours(
                 connection,
                 request.tenant_ids,
@@ -169,9 +173,13 @@ class Answerer:
 
 
 def _find_settings(
-    connection: Connection, tenant_ids: Sequence[str], settings: Settings
+    connection: Connection,
+    tenant_ids: Sequence[str],
+    settings: Settings,
+    *,
+    tried: Mapping[str, Json],
 ) -> Settings:
     """Return the settings of the tenants, where all have the same; else the service's."""
     own = [read_tenant_settings(connection, tenant_id) for tenant_id in tenant_ids]
     shared = all(each == own[0] for each in own)
-    return apply_tenant_settings(settings, own[0]) if shared else settings
+    return apply_tenant_settings(settings, {**own[0], **tried}) if shared else settings

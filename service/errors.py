@@ -73,6 +73,12 @@ class EmbedderMismatch(Conflict):
     code = "embedder_mismatch"
 
 
+class RegressionRefused(Conflict):
+    """A change that would make a tenant's results worse; it was prepared and not switched to."""
+
+    code = "regression_refused"
+
+
 class LeakedQuestions(Conflict):
     """Questions of an evaluation are among the few-shot examples, with their answers."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -17,8 +17,8 @@ from service.retrieval.articles import restore_articles
 from service.retrieval.cache import RetrievalCache, make_key
 from service.retrieval.diversity import collapse_duplicates
 from service.retrieval.expand import Expansion, Usage, describe_expansion, expand_question
+from service.retrieval.experiment import Assignment, interleave
 from service.retrieval.gate import Verdict, judge_confidence
-from service.retrieval.intent import Intent
 from service.retrieval.linked import add_linked
 from service.retrieval.multidoc import choose_documents
 from service.retrieval.options import RetrievalOptions
@@ -38,7 +38,7 @@ from service.retrieval.search import (
 from service.retrieval.trace import Drop, Recorder, StepResult, Trace
 from service.settings import Settings
 from service.synthesis.egress import EgressRecorder
-from service.types import Candidate, EgressConsent, ScoredNode
+from service.types import Candidate, EgressConsent, Intent, Json, ScoredNode, Team
 
 QueryType = Literal["vector_search", "confidence_gated_fallback"]
 Step = Callable[[Sequence[Candidate]], StepResult]
@@ -46,7 +46,11 @@ Step = Callable[[Sequence[Candidate]], StepResult]
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What a question found; no candidates where the gate fired."""
+    """What a question found; no candidates where the gate fired.
+
+    assignment: the variant of the experiment it is part of, if of any.
+    teams: the variant that chose a node, by node, where the lists of both were interleaved.
+    """
 
     text: str
     candidates: tuple[Candidate, ...]
@@ -58,6 +62,15 @@ class Retrieval:
     usage: Usage = field(default_factory=Usage)
     fallbacks: tuple[str, ...] = ()
     trace: Trace | None = None
+    assignment: Assignment | None = None
+    teams: Mapping[int, Team] = field(default_factory=dict)
+
+    @property
+    def tried_settings(self) -> Mapping[str, Json]:
+        """What variant b sets otherwise, where this is it."""
+        if self.assignment is None or self.assignment.variant != "b":
+            return {}
+        return self.assignment.settings
 
     @property
     def statement(self) -> str:
@@ -91,11 +104,17 @@ class Pipeline:
     def retrieve(self, request: RetrievalRequest) -> Retrieval:
         """Return what a question finds, from memory if it was asked a moment ago."""
         frame = self.prepare(request)
+        if frame.rival is None:
+            return self._retrieve(frame)
+        ours, theirs = self._retrieve(frame), self._retrieve(frame.rival)
+        return _interleave(ours, theirs, frame=frame)
+
+    def _retrieve(self, frame: Frame) -> Retrieval:
         key = make_key(frame)
         known = self._cache.get(key)
         if known is not None:
-            return _mark_cached(known)
-        recorder = Recorder(request.text, enabled=frame.options.trace)
+            return replace(_mark_cached(known), assignment=frame.assignment)
+        recorder = Recorder(frame.request.text, enabled=frame.options.trace)
         expansion = self.expand(frame, recorder=recorder)
         pool = self.search(frame, expansion, recorder=recorder)
         found = self.refine(frame, pool, recorder=recorder)
@@ -162,6 +181,7 @@ class Pipeline:
             plan=frame.plan,
             fallbacks=recorder.fallbacks,
             trace=recorder.finish(),
+            assignment=frame.assignment,
         )
 
     def _list_steps(
@@ -204,6 +224,21 @@ class Pipeline:
             return [Phrasing(text) for text in texts]
         check_embedder(self._embedder, frame.states)
         return embed_phrasings(self._embedder, texts)
+
+
+def _interleave(ours: Retrieval, theirs: Retrieval, *, frame: Frame) -> Retrieval:
+    """Return the retrieval of both variants as one: told of as variant a, found by both."""
+    assert frame.assignment is not None
+    drafted = interleave(ours.candidates, theirs.candidates, draw=frame.assignment.draw)
+    told = ours if ours.candidates or not theirs.candidates else theirs
+    return replace(
+        told,
+        candidates=drafted.candidates,
+        teams=drafted.teams,
+        assignment=frame.assignment,
+        usage=ours.usage.plus(theirs.usage),
+        fallbacks=tuple(dict.fromkeys((*ours.fallbacks, *theirs.fallbacks))),
+    )
 
 
 def _mark_cached(known: Retrieval) -> Retrieval:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from dotenv.parser import parse_stream
 from platformdirs import user_data_path
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from service.errors import SettingsError
 from service.settings_guard import Suspect, find_suspects, judge_name
+from service.types import Intent
 
 _MASK = "***"
 _POSTGRES_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
@@ -92,7 +101,18 @@ def _clean_path(value: object) -> object:
         raise ValueError("no such home directory") from exc
 
 
+def _read_json(value: object) -> object:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _check_pairs(weights: Mapping[Intent, tuple[float, float]]) -> Mapping[Intent, Weights]:
+    if not all(any(pair) for pair in weights.values()):
+        raise ValueError("both weights of an intent are 0")
+    return weights
+
+
 Share = Annotated[float, Field(ge=0, le=1), Expected("a number from 0 to 1")]
+Weights = tuple[Share, Share]
 Count = Annotated[int, Field(ge=1), Expected("a whole number, at least 1")]
 Switch = Annotated[bool, Expected("on or off (1 or 0)")]
 Name = Annotated[str, Field(min_length=1), Expected("a name")]
@@ -150,6 +170,15 @@ class Settings(BaseSettings):
     query_adaptive_weights: Switch = Field(
         True, description="Let a recognised intent choose its own weights and pool."
     )
+    hybrid_intent_weights: Annotated[
+        Mapping[Intent, Weights],
+        BeforeValidator(_read_json),
+        AfterValidator(_check_pairs),
+        Expected(
+            "a JSON object of intents with their keyword and vector weight, not both 0, like "
+            '{"lookup": [0.8, 0.2]}; intents are ' + ", ".join(get_args(Intent))
+        ),
+    ] = Field({}, description="Keyword and vector weight by intent, before its preset; JSON.")
     graph_walk_weight: Share = Field(
         0.7, description="Weight of the walk along links in fusion; 0 switches it off."
     )
@@ -236,6 +265,39 @@ class Settings(BaseSettings):
     ] = Field(10, description="Seconds one statement of a request may take.")
     contextforge_trace_retention_days: Count = Field(
         30, description="Days a trace is kept before maintain forgets it."
+    )
+    contextforge_keep_questions: Switch = Field(
+        True, description="Keep the words of questions as long as traces, to try changes on."
+    )
+    contextforge_feedback_per_hour: Count = Field(
+        600, description="How often an hour one caller may give feedback."
+    )
+    ab_max_recall_drop: Share = Field(
+        0.05, description="Drop of answer recall by feedback that ends an experiment."
+    )
+    ab_max_latency_rise: Annotated[float, Field(gt=0), Expected("a number above 0")] = Field(
+        0.2, description="Rise of p95 latency, as a share of it, that ends an experiment."
+    )
+    ab_max_error_rise: Share = Field(
+        0.01, description="Rise of the share of failed searches that ends an experiment."
+    )
+    ab_least_searches: Count = Field(
+        100, description="Searches of each variant before an experiment can end by itself."
+    )
+    ab_searches_per_caller: Count = Field(
+        200, description="Searches of one caller and variant that an experiment counts."
+    )
+    ab_check_seconds: Annotated[float, Field(ge=0), Expected("a number, at least 0")] = Field(
+        30, description="Seconds between two looks at a running experiment, while it has traffic."
+    )
+    contextforge_audit_share: Share = Field(
+        0.01, description="Share of searches through the ANN index that are repeated exactly."
+    )
+    contextforge_audit_least_recall: Share = Field(
+        0.95, description="Recall of audits below which a warning is logged."
+    )
+    contextforge_metrics_token: Annotated[SecretStr, Expected("a token")] | None = Field(
+        None, description="Token that reads /metrics; without it only this machine may."
     )
     contextforge_job_retention_days: Count = Field(
         14, description="Days an ended job can be asked about before maintain forgets it."
@@ -411,6 +473,8 @@ def _show(value: object) -> str:
         return _mask(value.get_secret_value())
     if isinstance(value, tuple):
         return ",".join(map(str, value))
+    if isinstance(value, dict):
+        return json.dumps(value) if value else ""
     return str(value)
 
 

@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 Action = Literal["added", "changed", "unchanged"]
 Scope = Literal["search", "ingest", "admin"]
+Signal = Literal["clicked", "helpful", "not_helpful", "cited", "answer_accepted"]
+Team = Literal["a", "b"]
+Variant = Literal["a", "b", "interleaved"]
+Intent = Literal["definition", "measurement", "procedure", "lookup", "exploratory", "other"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 Vector = NDArray[np.float32]
@@ -353,3 +358,19 @@ class EgressCall:
     attempts: int | None
     input_tokens: int | None
     output_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Settings that a share of a tenant's searches tries out (variant b) beside its own (a)."""
+
+    tenant_id: str
+    experiment_id: UUID
+    name: str
+    share: float
+    settings: Mapping[str, Json]
+    interleaved: bool
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: Literal["stopped", "rolled_back"] | None = None
+    reason: str | None = None

@@ -3,6 +3,9 @@
 A trace says which variant of an experiment it belongs to, what kind of question it was, who asked
 and whether it failed; feedback is one signal of one caller about one node of it, once. Questions
 are kept by their words for as long as traces are, so that a change can be tried on real ones.
+
+The ANN index says by which operator it orders. Vectors are of length 1, so cosine and inner product
+order alike; a new index takes the other operator, and no search uses it before it is switched to.
 """
 
 from alembic import op
@@ -28,6 +31,11 @@ ANALYST_TENANTS = "tenant_id = any(array(select g.tenant_id from contextforge.gr
 
 
 def upgrade() -> None:
+    op.execute("""
+        alter table contextforge.installation
+            add column ann_operator text not null default 'cosine'
+            check (ann_operator in ('cosine', 'inner_product'))
+    """)
     op.execute("""
         alter table public.traces
             add column caller text not null default '',
@@ -57,6 +65,7 @@ def upgrade() -> None:
             add column position integer check (position > 0);
         create unique index feedback_once
         on public.feedback (tenant_id, trace_id, caller, signal, coalesce(node_id, 0));
+        create index feedback_caller on public.feedback (tenant_id, caller, created_at);
     """)
     op.execute(f"""
         create table {EXPERIMENTS} (
@@ -99,10 +108,26 @@ def upgrade() -> None:
             vectors bigint not null,
             segments bigint not null,
             postings bigint not null,
-            dead_documents bigint not null,
+            dead_postings bigint not null,
             bytes bigint not null,
             primary key (tenant_id, marked_on)
         );
+    """)
+    op.execute("""
+        create view public.shown_feedback with (security_invoker = true) as
+        select
+            f.tenant_id, f.feedback_id, f.created_at, f.caller, f.signal, f.note,
+            f.trace_id, t.created_at as shown_at, t.kind, t.query_sha256, q.question, t.intent,
+            f.node_id, f.position, t.scores[f.position] as score,
+            t.experiment_id, t.variant, t.teams[f.position] as team, t.settings
+        from public.feedback as f
+        join public.traces as t on t.tenant_id = f.tenant_id and t.trace_id = f.trace_id
+        left join public.asked_questions as q
+            on q.tenant_id = t.tenant_id and q.query_sha256 = t.query_sha256;
+        comment on view public.shown_feedback is
+        'Feedback beside what was shown: position and score of the node, the variant, the settings '
+        'and the intent of the question, and its words where they are kept.';
+        grant select on public.shown_feedback to contextforge_api, contextforge_analyst;
     """)
     for table, grants in GRANTS.items():
         op.execute(f"""
@@ -120,13 +145,33 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    # Earlier releases order by cosine alone.
+    op.execute("""
+        do $$
+        declare
+            definition text;
+        begin
+            if (select i.ann_operator from contextforge.installation as i) = 'inner_product' then
+                definition := replace(
+                    pg_get_indexdef('contextforge.idx_knowledge_nodes_embedding'::regclass),
+                    'halfvec_ip_ops', 'halfvec_cosine_ops'
+                );
+                drop index contextforge.idx_knowledge_nodes_embedding;
+                execute definition;
+            end if;
+        end
+        $$;
+        alter table contextforge.installation drop column ann_operator;
+    """)
     op.execute(f"""
+        drop view public.shown_feedback;
         drop table {SIZES};
         drop table {AUDITS};
         drop table {QUESTIONS};
         drop table {EXPERIMENTS};
         delete from public.feedback where signal not in ('helpful', 'not_helpful');
         drop index public.feedback_once;
+        drop index public.feedback_caller;
         alter table public.feedback
             drop constraint feedback_signal, drop column caller, drop column position;
         update public.feedback set signal = 'unhelpful' where signal = 'not_helpful';

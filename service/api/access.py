@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from hmac import compare_digest
 from ipaddress import ip_address
 from math import ceil
 from typing import Annotated, Any, ClassVar
@@ -19,6 +20,7 @@ from service.db.engine import plain_transaction
 from service.db.registry import admit_key
 from service.errors import Forbidden, InvalidInput, RateLimited, Unauthenticated
 from service.ingestion.demo import DEMO_TENANT
+from service.quality.recording import LONGEST_CALLER, name_caller
 from service.types import Caller, Scope
 
 _DEMO = Caller("demo", (DEMO_TENANT,), ("search",), ())
@@ -29,11 +31,20 @@ _bearer = HTTPBearer(auto_error=False, description="An API key: contextforge key
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The one tenant a request is for, and whose groups it may read."""
+    """The one tenant a request is for, and whose groups it may read.
+
+    label: what X-Caller says of the person behind the key, if anything.
+    """
 
     key_id: str
     tenant_id: str
     acl_groups: tuple[str, ...]
+    label: str | None = None
+
+    @property
+    def caller(self) -> str:
+        """Who asks, as it is kept: a hash of the label, or the key."""
+        return self.key_id if self.label is None else name_caller(self.tenant_id, self.label)
 
 
 class GuardedRoute(APIRoute):
@@ -76,6 +87,16 @@ def describe_headers(
         str | None,
         Header(alias="X-Tenant", description="One of the key's tenants, if it has several."),
     ] = None,
+    _caller: Annotated[
+        str | None,
+        Header(
+            alias="X-Caller",
+            description="A label of the person behind the key that stays the same, kept as a short "
+            "hash: feedback and experiments count by it. Without it, by the key.",
+            min_length=1,
+            max_length=LONGEST_CALLER,
+        ),
+    ] = None,
 ) -> None:
     """Say in the OpenAPI document what a guarded route reads by itself."""
 
@@ -96,7 +117,8 @@ def _admit(request: Request, needed: Scope) -> Access:
     tenant_id = choose_tenant(caller, request.headers.get("x-tenant"))
     require_scope(caller, needed)
     request.state.tenant_id = tenant_id
-    return Access(caller.key_id, tenant_id, caller.acl_groups)
+    label = request.headers.get("x-caller")
+    return Access(caller.key_id, tenant_id, caller.acl_groups, label)
 
 
 def _find_caller(request: Request, services: Services) -> Caller:
@@ -166,6 +188,23 @@ def choose_tenant(caller: Caller, named: str | None, *, place: str = "X-Tenant")
             hint=f"Name one in {place}: {', '.join(caller.tenant_ids)}.",
         )
     return caller.tenant_ids[0]
+
+
+def require_metrics_reader(request: Request) -> None:
+    """Refuse whoever may not read figures that name tenants."""
+    token = find_services(request).settings.contextforge_metrics_token
+    if token is None:
+        allowed = _is_local(request)
+    else:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        same = compare_digest(given.strip().encode(), token.get_secret_value().encode())
+        allowed = scheme.lower() == "bearer" and same
+    if not allowed:
+        raise Forbidden(
+            "These figures name tenants, and are not for everybody.",
+            hint="Send CONTEXTFORGE_METRICS_TOKEN as a bearer token; where none is set, ask from "
+            "the machine of the service.",
+        )
 
 
 def _is_local(request: Request) -> bool:

@@ -27,6 +27,7 @@ from service.api.routes import (
     playground,
     records,
     search,
+    stats,
     text_to_sql,
 )
 from service.api.state import open_services
@@ -47,6 +48,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     nodes.writing,
     records.router,
     records.admin,
+    stats.router,
     health.router,
     playground.router,
 )

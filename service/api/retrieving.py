@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from service.api.access import Access
 from service.api.models.search import GivenOptions, GivenSearch
 from service.api.state import Services
-from service.api.stopwatch import Stopwatch
+from service.api.stopwatch import Stopwatch, start_stopwatch
 from service.db.engine import tenant_transaction
 from service.db.tenant_settings import read_tenant_settings
 from service.db.terms import TermWeight, score_terms, weigh_terms
-from service.db.traces import TraceDraft, TraceKind, store_trace
-from service.errors import EmbedderMismatch, ModelUnavailable
+from service.db.traces import TraceKind
+from service.errors import EmbedderMismatch, ModelUnavailable, ServiceError
 from service.pipeline import Retrieval
+from service.quality.recording import (
+    ShownRecord,
+    describe_failed,
+    describe_shown,
+    write_failed,
+    write_shown,
+)
 from service.retrieval.request import RetrievalRequest
 from service.types import SearchFilters
 
@@ -71,6 +78,7 @@ def make_request(
         dataset_name=given.dataset_name,
         filters=filters,
         changes={**(changes or {}), **read_changes(given.options), "trace": True},
+        caller=access.caller,
     )
 
 
@@ -81,6 +89,29 @@ def read_changes(options: GivenOptions) -> dict[str, object]:
     if weight is not None:
         changes |= {"graph_prior": weight > 0, "alpha": 1 - weight, "beta": weight}
     return changes
+
+
+@contextmanager
+def measured(
+    services: Services, access: Access, request: RetrievalRequest, *, kind: TraceKind
+) -> Iterator[Stopwatch]:
+    """Measure a retrieval, and put it on record where the service fails at it."""
+    with start_stopwatch() as stopwatch:
+        try:
+            yield stopwatch
+        except Exception as exc:
+            error = exc if isinstance(exc, ServiceError) else ServiceError(str(exc))
+            if error.status >= 500:  # less is the caller's doing
+                failed = describe_failed(
+                    request,
+                    kind=kind,
+                    error=error.code,
+                    timings=stopwatch.read(),
+                    key_id=access.key_id,
+                )
+                services.recorder.submit(access.tenant_id, write_failed, failed)
+                services.rollbacks.note_search(access.tenant_id)
+            raise
 
 
 def retrieve(services: Services, request: RetrievalRequest, stopwatch: Stopwatch) -> Retrieved:
@@ -117,7 +148,7 @@ def record(
     stopwatch: Stopwatch,
     explain: bool = False,
 ) -> Record:
-    """Write down what is about to be shown, and look up how the words were weighed."""
+    """Have written down what is about to be shown, and look up how the words were weighed."""
     request, tenants = found.request, [access.tenant_id]
     node_ids = [node_id for node_id, _ in shown]
     with (
@@ -128,32 +159,32 @@ def record(
         scores = score_terms(connection, tenants, terms=terms, node_ids=node_ids) if explain else {}
         ranks = services.ranks.read_ranks(connection, tenants, node_ids).shares if explain else {}
         own = read_tenant_settings(connection, access.tenant_id)
-        draft = TraceDraft(
-            trace_id=uuid4(),
-            kind=kind,
-            key_id=access.key_id,
-            query_sha256=sha256(request.text.encode()).digest(),
-            settings=_describe_settings(found),
-            node_ids=node_ids,
-            scores=[score for _, score in shown],
-            timings=stopwatch.read(),
-        )
-        store_trace(connection, access.tenant_id, trace=draft)
-    services.metrics.count_retrieval(stopwatch.read(), cached=found.cached)
-    threshold = own.get("context_confidence_threshold")
+    timings = stopwatch.read()
+    trace = describe_shown(
+        found.retrieval,
+        kind=kind,
+        caller=access.caller,
+        shown=shown,
+        timings=timings,
+        key_id=access.key_id,
+        more_settings={
+            "max_results": request.max_results,
+            "keywords_only": request.keywords_only,
+        },
+    )
+    question = request.text if services.settings.contextforge_keep_questions else None
+    services.recorder.submit(access.tenant_id, write_shown, ShownRecord(trace, question))
+    if trace.experiment_id is not None:
+        services.rollbacks.note_search(access.tenant_id)
+    audited = services.auditor.choose(request, cached=found.cached)
+    if audited is not None:
+        services.recorder.submit(access.tenant_id, services.auditor.write, audited)
+    services.scrapes.know(access.tenant_id)
+    services.metrics.count_retrieval(timings, cached=found.cached)
+    threshold = {**own, **found.retrieval.tried_settings}.get("context_confidence_threshold")
     if not isinstance(threshold, float):
         threshold = services.settings.context_confidence_threshold
-    return Record(draft.trace_id, tuple(terms), scores, ranks, threshold)
-
-
-def _describe_settings(found: Retrieved) -> dict[str, object]:
-    request = found.request
-    return {
-        **asdict(found.retrieval.options),
-        "max_results": request.max_results,
-        "dataset_name": request.dataset_name,
-        "keywords_only": request.keywords_only,
-    }
+    return Record(trace.trace_id, tuple(terms), scores, ranks, threshold)
 
 
 def _sum_steps(steps: Iterable[Any]) -> dict[str, float]:

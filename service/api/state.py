@@ -12,10 +12,15 @@ from fastapi import Depends, Request
 from service.answering import Answerer
 from service.api.embedder import ServiceEmbedder
 from service.api.metrics import Metrics
+from service.api.scrapes import Scrapes
 from service.db.database import Database, open_database
+from service.db.engine import open_engine
 from service.embedding import Embedder, load_embedder
 from service.llm.calls import MessagesClient
 from service.pipeline import Pipeline
+from service.quality.audit import Auditor
+from service.quality.experiments import RollbackWatch
+from service.quality.recorder import Recorder
 from service.retrieval.ranks import RankMemory
 from service.settings import Settings
 
@@ -31,6 +36,10 @@ class Services:
     answerer: Answerer
     metrics: Metrics
     ranks: RankMemory
+    recorder: Recorder
+    rollbacks: RollbackWatch
+    auditor: Auditor
+    scrapes: Scrapes
     demo: bool = False
 
 
@@ -49,6 +58,7 @@ def open_services(
             open_database(settings, pool_size=settings.contextforge_pool_size)
         )
         own = ServiceEmbedder(lambda: embedder or load_embedder(settings.embedding_model))
+        recorder = stack.enter_context(open_recorder(opened.url, metrics=metrics))
         claude = _open_claude(settings)
         ranks = RankMemory()
         pipeline = Pipeline(opened.engine, settings, embedder=own, claude=claude, ranks=ranks)
@@ -62,8 +72,29 @@ def open_services(
             ),
             metrics=metrics,
             ranks=ranks,
+            recorder=recorder,
+            rollbacks=RollbackWatch(recorder, settings, on_rollback=metrics.count_rollback),
+            auditor=Auditor(
+                own,
+                share=settings.contextforge_audit_share,
+                least_recall=settings.contextforge_audit_least_recall,
+                on_recall=metrics.note_recall,
+            ),
+            scrapes=Scrapes(opened.engine, metrics),
             demo=demo,
         )
+
+
+@contextmanager
+def open_recorder(url: str, *, metrics: Metrics) -> Iterator[Recorder]:
+    """Open what writes records beside the requests; what still waits is written at the end."""
+    engine = open_engine(url, pool_size=1)
+    recorder = Recorder(engine, on_lost=metrics.count_lost)
+    try:
+        yield recorder
+    finally:
+        recorder.close()
+        engine.dispose()
 
 
 def find_services(request: Request) -> Services:

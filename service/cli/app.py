@@ -11,8 +11,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from service import __version__
+from service.cli.ab import ab
 from service.cli.analysts import analysts
 from service.cli.answer import answer
+from service.cli.audit import audit
 from service.cli.check_examples import check_examples
 from service.cli.compare import compare
 from service.cli.demo import demo
@@ -36,6 +38,7 @@ from service.cli.schema import migrate
 from service.cli.search import search
 from service.cli.serving import run, serve
 from service.cli.settings import settings
+from service.cli.stats import stats
 from service.cli.tenants import tenants
 from service.cli.tune import tune
 from service.cli.worker import worker
@@ -55,6 +58,8 @@ for command in (
 ):
     app.command()(command)
 app.command()(reembed)
+app.command()(audit)
+app.command()(stats)
 app.command()(search)
 app.command()(pack)
 app.command()(answer)
@@ -71,6 +76,7 @@ app.add_typer(profile, name="profile")
 app.add_typer(analysts, name="analysts")
 app.add_typer(egress, name="egress")
 app.add_typer(jobs, name="jobs")
+app.add_typer(ab, name="ab")
 
 
 def _show_version(wanted: bool) -> None:

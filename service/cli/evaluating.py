@@ -128,12 +128,7 @@ class _Opening:
             version = read_embedder_version(connection, tenant_id)
             examples = list_example_questions(connection, tenant_id)
             documents = count_nodes(connection, tenant_id)
-        if version is not None and version != self.embedder.version:
-            raise Conflict(
-                f'Tenant "{tenant_id}" holds embeddings of {version}, not of '
-                f"{self.embedder.version}.",
-                hint="Set EMBEDDING_MODEL to the model it was ingested with.",
-            )
+        refuse_other_embedder(tenant_id, version, embedder=self.embedder)
         if self.options.guarded:
             texts = [question.text for question in self.source.judged.questions]
             refuse_leaks(texts, examples, source=f"tenant {tenant_id}")
@@ -177,6 +172,15 @@ class _Opening:
             node_types=("field",) if self.source.schemas else None,
         )
         return OpenSet(self.source, collection, self.embedder, settings, documents, rejected)
+
+
+def refuse_other_embedder(tenant_id: str, version: str | None, *, embedder: Embedder) -> None:
+    """Raise if a tenant's vectors are of another model than the one that embeds questions."""
+    if version is not None and version != embedder.version:
+        raise Conflict(
+            f'Tenant "{tenant_id}" holds embeddings of {version}, not of {embedder.version}.',
+            hint="Set EMBEDDING_MODEL to the model it was ingested with.",
+        )
 
 
 def embed_set(opened: OpenSet, modes: AnyOf[str]) -> EmbeddedQuestions:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from service.db.maintenance import SegmentState
+    from service.settings import Settings
 
 # A tenth of dead postings costs a tenth of a keyword search; folding everything costs minutes.
 DEAD_SHARE_TO_FOLD = 0.2
@@ -30,14 +31,7 @@ class Upkeep:
     ranks_computed: bool
     jobs_pruned: int
     traces_pruned: int
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How long what has ended or was shown is kept."""
-
-    jobs: timedelta
-    traces: timedelta
+    experiment_rolled_back: bool
 
 
 def maintain(
@@ -51,7 +45,8 @@ def maintain(
 
     Ranks are computed anew for tenants whose links changed.
     Jobs that ended CONTEXTFORGE_JOB_RETENTION_DAYS ago are forgotten, and traces of
-    CONTEXTFORGE_TRACE_RETENTION_DAYS ago, with their feedback.
+    CONTEXTFORGE_TRACE_RETENTION_DAYS ago, with their feedback. An experiment that does harm is
+    stopped. What each tenant stores is put down once a day, for contextforge stats.
     """
     from rich.console import Console
     from rich.progress import track
@@ -62,10 +57,6 @@ def maintain(
     from service.settings import load_settings
 
     settings = load_settings()
-    kept = Retention(
-        timedelta(days=settings.contextforge_job_retention_days),
-        timedelta(days=settings.contextforge_trace_retention_days),
-    )
     with open_admin(settings) as admin:
         with owner_transaction(admin.engine) as connection:
             states = list_segment_states(connection)
@@ -74,7 +65,7 @@ def maintain(
             raise NotFound(f'There is no tenant "{tenant}".')
         console = Console(stderr=True)
         done = [
-            _maintain_tenant(admin.engine, state, everything=everything, kept=kept)
+            _maintain_tenant(admin.engine, state, everything=everything, settings=settings)
             for state in track(
                 chosen, "maintain", console=console, transient=True, disable=not console.is_terminal
             )
@@ -85,14 +76,18 @@ def maintain(
 
 
 def _maintain_tenant(
-    engine: Engine, state: SegmentState, *, everything: bool, kept: Retention
+    engine: Engine, state: SegmentState, *, everything: bool, settings: Settings
 ) -> Upkeep:
     from service.db.engine import owner_transaction
     from service.db.jobs import prune_jobs
     from service.db.maintenance import merge_segments, refresh_ann
+    from service.db.stats import mark_size
     from service.db.traces import prune_traces
+    from service.quality.experiments import roll_back_if_worse
     from service.retrieval.ranks import update_ranks
 
+    job_age = timedelta(days=settings.contextforge_job_retention_days)
+    trace_age = timedelta(days=settings.contextforge_trace_retention_days)
     fold_all = everything or state.dead_share > DEAD_SHARE_TO_FOLD
     with owner_transaction(engine) as connection:
         folded = merge_segments(connection, state.tenant_id, everything=fold_all)
@@ -105,6 +100,8 @@ def _maintain_tenant(
     with owner_transaction(engine) as connection:
         ranked = update_ranks(connection, state.tenant_id)
     with owner_transaction(engine) as connection:
-        jobs = prune_jobs(connection, state.tenant_id, older_than=kept.jobs)
-        traces = prune_traces(connection, state.tenant_id, older_than=kept.traces)
-    return Upkeep(state.tenant_id, folded, indexed, ranked, jobs, traces)
+        jobs = prune_jobs(connection, state.tenant_id, older_than=job_age)
+        traces = prune_traces(connection, state.tenant_id, older_than=trace_age)
+        ended = roll_back_if_worse(connection, state.tenant_id, settings=settings) is not None
+        mark_size(connection, state.tenant_id)
+    return Upkeep(state.tenant_id, folded, indexed, ranked, jobs, traces, ended)

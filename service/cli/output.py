@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
 
@@ -42,8 +43,10 @@ def print_json(value: object) -> None:
 
 
 def _encode(value: object) -> str:
-    if isinstance(value, datetime):
+    if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

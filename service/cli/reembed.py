@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from service.cli.comparisons import AcceptChanges, show_comparison
 from service.cli.output import AsJson, print_json
 from service.cli.queueing import Queue, queue_job
 
@@ -21,17 +22,20 @@ def reembed(
     abort: Annotated[
         bool, typer.Option("--abort", help="Drop what was embedded for the new model so far.")
     ] = False,
+    accept_changes: AcceptChanges = False,
     queue: Queue = False,
     as_json: AsJson = False,
 ) -> None:
     """Embed a tenant's nodes with another model, then switch; interrupted, run it again.
 
-    Until the switch, searches find what they always found.
+    Until the switch, searches find what they always found. Before it, questions that were really
+    asked are searched both ways; where results get much worse, nothing is switched.
     """
     from service.db.database import open_database
     from service.embedding import load_embedder
     from service.ingestion.jobs import enqueue_reembed
     from service.ingestion.reembed import Reembedding, abort_reembedding
+    from service.ingestion.regression import EmbedderGate, make_finder
     from service.settings import load_settings
 
     if abort == (model is not None):
@@ -39,7 +43,12 @@ def reembed(
     if queue:
         if model is None:
             raise typer.BadParameter("--abort is done at once and cannot be queued.")
-        queue_job(lambda engine: enqueue_reembed(engine, tenant, model=model), as_json=as_json)
+        queue_job(
+            lambda engine: enqueue_reembed(
+                engine, tenant, model=model, accept_changes=accept_changes
+            ),
+            as_json=as_json,
+        )
         return
     settings = load_settings()
     with open_database(settings) as database:
@@ -47,7 +56,9 @@ def reembed(
             dropped = abort_reembedding(database.engine, tenant)
             _show_abort(tenant, dropped, as_json=as_json)
             return
-        reembedding = Reembedding(database.engine, tenant, load_embedder(model))
+        embedder = load_embedder(model)
+        gate = EmbedderGate(make_finder(load_embedder, embedder), accept=accept_changes)
+        reembedding = Reembedding(database.engine, tenant, embedder, gate)
         report = _run_with_progress(reembedding)
     _show_report(report, model, renamed=model != settings.embedding_model, as_json=as_json)
 
@@ -86,6 +97,8 @@ def _show_report(report: ReembedReport, model: str, *, renamed: bool, as_json: b
         f"{report.tenant_id} is searched by {report.embedder_version} now; "
         f"{report.embedded} nodes embedded, {report.switched} switched."
     )
+    if report.comparison is not None:
+        show_comparison(report.comparison)
     if renamed:
         typer.echo(f"Set EMBEDDING_MODEL={model} for what embeds its questions and documents.")
 

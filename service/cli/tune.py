@@ -22,6 +22,7 @@ from service.cli.evaluating import (
 )
 from service.cli.ingesting import show_progress
 from service.cli.output import AsJson, print_json
+from service.cli.tune_feedback import FeedbackTuning, tune_from_feedback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 def tune(
     path: Annotated[
-        Path | None, typer.Argument(metavar="[PATH]", help="A BEIR folder; not with --undo.")
+        Path | None,
+        typer.Argument(metavar="[PATH]", help="A BEIR folder; not with --from-feedback or --undo."),
     ] = None,
     *,
     tenant: TenantOption = None,
@@ -46,7 +48,18 @@ def tune(
         Path | None,
         typer.Option("--unanswerable", help="Questions the gate should refuse (JSON, JSON Lines)."),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", help="Parts held out in turn.")] = 5,
+    from_feedback: Annotated[
+        bool,
+        typer.Option("--from-feedback", help="Fit weights to what the tenant's callers liked."),
+    ] = False,
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=3650, help="How old feedback may be.")
+    ] = 30,
+    check: Annotated[
+        Path | None,
+        typer.Option("--check", help="A BEIR folder on which nDCG@10 must not fall."),
+    ] = None,
+    folds: Annotated[int, typer.Option("--folds", min=2, help="Parts held out in turn.")] = 5,
     apply: Annotated[
         bool, typer.Option("--apply", help="Store what was found as the tenant's settings.")
     ] = False,
@@ -60,13 +73,23 @@ def tune(
     as_json: AsJson = False,
 ) -> None:
     """Fit weights, fusion and gate to judged questions; the gain is measured on held-out ones."""
-    if (apply or undo) and tenant is None:
-        raise typer.BadParameter("--apply and --undo need --tenant.")
+    if (apply or undo or from_feedback) and tenant is None:
+        raise typer.BadParameter("--apply, --undo and --from-feedback need --tenant.")
     if undo and tenant is not None:
         _undo(tenant, as_json=as_json)
         return
+    if from_feedback and tenant is not None:
+        if path or unanswerable or embeddings or dataset:
+            raise typer.BadParameter(
+                "--from-feedback takes no PATH, --unanswerable, --embeddings or --dataset."
+            )
+        asked = FeedbackTuning(tenant, days, check, split, apply=apply, folds=folds, seed=seed)
+        tune_from_feedback(asked, as_json=as_json)
+        return
     if path is None:
-        raise typer.BadParameter("give a PATH, or --undo.")
+        raise typer.BadParameter("give a PATH, --from-feedback or --undo.")
+    if check is not None:
+        raise typer.BadParameter("--check goes with --from-feedback.")
     chosen = split or _choose_split(path)
     options = SetOptions(
         path,

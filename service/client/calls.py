@@ -32,7 +32,6 @@ from service.api.models.records import (
     ShownEgress,
     ShownFeedback,
     ShownTrace,
-    Signal,
 )
 from service.api.models.search import (
     GivenFilters,
@@ -41,6 +40,7 @@ from service.api.models.search import (
     ShownNode,
     ShownSearch,
 )
+from service.api.models.stats import ShownStats
 from service.api.models.text_to_sql import (
     GivenExamples,
     GivenFields,
@@ -50,7 +50,7 @@ from service.api.models.text_to_sql import (
     ShownSchemaContext,
 )
 from service.errors import InvalidInput
-from service.types import Json
+from service.types import Json, Signal
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -336,11 +336,26 @@ def read_trace(trace_id: str) -> Call[ShownTrace]:
 
 
 def give_feedback(
-    trace_id: str, signal: Signal, *, node_id: int | None = None, note: str | None = None
+    trace_id: str | None,
+    signal: Signal,
+    *,
+    query: str | None = None,
+    node_id: int | None = None,
+    note: str | None = None,
 ) -> Call[ShownFeedback]:
-    """Say what a person thinks of what was shown, or of one node of it."""
-    body = _give(GivenFeedback, trace_id=trace_id, signal=signal, node_id=node_id, note=note)
+    """Say what a person thinks of what was shown, or of one node of it.
+
+    trace_id: None where the query is given instead, for the caller's newest search of it.
+    """
+    body = _give(
+        GivenFeedback, trace_id=trace_id, query=query, signal=signal, node_id=node_id, note=note
+    )
     return Call("POST", "/v1/feedback", _as(ShownFeedback), body)
+
+
+def read_stats(*, hours: int = 24) -> Call[ShownStats]:
+    """Read how the tenant's searches of the last hours went, and how much it stores."""
+    return Call("GET", "/v1/stats", _as(ShownStats), None, {"hours": hours})
 
 
 def read_egress(*, limit: int = 50, cursor: str | None = None) -> Call[ShownEgress]:

@@ -150,17 +150,19 @@ class Client:
         api_key: str | None = None,
         *,
         tenant: str | None = None,
+        caller: str | None = None,
         timeout: float = TIMEOUT,
         retries: Retries = DEFAULT_RETRIES,
     ) -> None:
         """Speak for a key, and for one of its tenants if it has several.
 
+        caller: a label of the person it speaks for; feedback and experiments count by it.
         timeout: seconds to wait for a connection and for each piece of an answer.
         """
         self._retries = retries
         with translated_failures():
             self._http = httpx.Client(
-                base_url=url, headers=_make_headers(api_key, tenant), timeout=timeout
+                base_url=url, headers=_make_headers(api_key, tenant, caller), timeout=timeout
             )
 
     def __enter__(self) -> Self:
@@ -197,6 +199,7 @@ class Client:
     build_schema_context = _sent(calls.build_schema_context)
     read_trace = _sent(calls.read_trace)
     give_feedback = _sent(calls.give_feedback)
+    read_stats = _sent(calls.read_stats)
     read_egress = _sent(calls.read_egress)
     iterate_egress_calls = _paged(calls.read_egress, _read_calls)
 
@@ -242,17 +245,19 @@ class AsyncClient:
         api_key: str | None = None,
         *,
         tenant: str | None = None,
+        caller: str | None = None,
         timeout: float = TIMEOUT,
         retries: Retries = DEFAULT_RETRIES,
     ) -> None:
         """Speak for a key, and for one of its tenants if it has several.
 
+        caller: a label of the person it speaks for; feedback and experiments count by it.
         timeout: seconds to wait for a connection and for each piece of an answer.
         """
         self._retries = retries
         with translated_failures():
             self._http = httpx.AsyncClient(
-                base_url=url, headers=_make_headers(api_key, tenant), timeout=timeout
+                base_url=url, headers=_make_headers(api_key, tenant, caller), timeout=timeout
             )
 
     async def __aenter__(self) -> Self:
@@ -289,6 +294,7 @@ class AsyncClient:
     build_schema_context = _awaited(calls.build_schema_context)
     read_trace = _awaited(calls.read_trace)
     give_feedback = _awaited(calls.give_feedback)
+    read_stats = _awaited(calls.read_stats)
     read_egress = _awaited(calls.read_egress)
     iterate_egress_calls = _paged_awaited(calls.read_egress, _read_calls)
 
@@ -326,12 +332,14 @@ class AsyncClient:
             made += 1
 
 
-def _make_headers(api_key: str | None, tenant: str | None) -> Mapping[str, str]:
+def _make_headers(api_key: str | None, tenant: str | None, caller: str | None) -> Mapping[str, str]:
     headers = {"User-Agent": f"contextforge-client/{__version__}"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {_check_header(api_key, 'api_key')}"
     if tenant is not None:
         headers["X-Tenant"] = _check_header(tenant, "tenant")
+    if caller is not None:
+        headers["X-Caller"] = _check_header(caller, "caller")
     return headers
 
 

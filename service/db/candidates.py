@@ -11,7 +11,16 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from service.db.search import encode_filters
-from service.types import Candidate, Fusion, Json, Node, ScoredNode, SearchFilters, Vector
+from service.types import (
+    Candidate,
+    Experiment,
+    Fusion,
+    Json,
+    Node,
+    ScoredNode,
+    SearchFilters,
+    Vector,
+)
 
 _NODE_COLUMNS = ", ".join(f"n.{each.name}" for each in fields(Node))
 # "limit 1" keeps the planner from joining whole tables: an index lookup for each hit it is.
@@ -43,8 +52,11 @@ _STATES = """
             where m.tenant_id = p.tenant_id),
             (select coalesce(extract(epoch from max(r.computed_at)) * 1e6, 0)::bigint
             from contextforge.rank_states as r where r.tenant_id = p.tenant_id)
-        ]
+        ],
+        e.tenant_id, e.experiment_id, e.name, e.share, e.settings, e.interleaved, e.started_at
     from contextforge.tenant_profiles as p
+    left join public.experiments as e
+        on e.tenant_id = p.tenant_id and e.tenant_id = any(%s) and e.ended_at is null
     where p.tenant_id = any(%s)
     order by p.tenant_id
 """
@@ -93,18 +105,31 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class TenantState:
-    """What a retrieval must know of a tenant first; newest_write changes with every write."""
+    """What a retrieval must know of a tenant first; newest_write changes with every write.
+
+    experiment: the one that runs, if one does.
+    """
 
     tenant_id: str
     embedder_version: str | None
     settings: Mapping[str, Json]
     newest_write: tuple[int, ...]
+    experiment: Experiment | None = None
 
 
 def read_tenant_states(connection: Connection, tenant_ids: Sequence[str]) -> list[TenantState]:
     """Return the state of each tenant the caller may see, by name."""
-    rows = connection.exec_driver_sql(_STATES, (list(tenant_ids),))
-    return [TenantState(row[0], row[1], row[2], tuple(row[3])) for row in rows]
+    rows = connection.exec_driver_sql(_STATES, (list(tenant_ids), list(tenant_ids)))
+    return [
+        TenantState(
+            tenant_id,
+            version,
+            settings,
+            newest_write=tuple(newest),
+            experiment=None if experiment[0] is None else Experiment(*experiment),
+        )
+        for tenant_id, version, settings, newest, *experiment in rows
+    ]
 
 
 def search_candidates(

@@ -47,6 +47,13 @@ def open_admin_engine(url: str) -> Engine:
     return _open(url, pool_size=1, max_overflow=0)
 
 
+def know_vectors(connection: Connection) -> None:
+    """Let a connection of an administrator send and read vectors too."""
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, psycopg.Connection)
+    register_vector(driver)
+
+
 def _open(url: str, **pool: float) -> Engine:
     parsed = make_url(url).set(drivername="postgresql+psycopg")
     return create_engine(

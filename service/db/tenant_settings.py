@@ -14,6 +14,7 @@ from service.types import Json
 
 TENANT_SETTINGS = (
     *("hybrid_keyword_weight", "hybrid_vector_weight", "hybrid_fusion", "hybrid_rrf_k"),
+    "hybrid_intent_weights",
     *("retrieval_k_base", "query_adaptive_weights", "graph_walk_weight", "graph_prior_weight"),
     *("reranker", "reranker_fallback", "rerank_topk", "mmr_alpha"),
     *("context_confidence_threshold", "content_quality_threshold", "context_token_budget"),
@@ -35,7 +36,7 @@ def write_tenant_settings(
     connection: Connection, tenant_id: str, *, settings: Mapping[str, Json]
 ) -> dict[str, Json]:
     """Give the tenant these settings in place of all it had, and return those."""
-    values = _check_values(settings)
+    values = check_tenant_settings(settings)
     replaced = connection.exec_driver_sql(
         "select public.write_tenant_settings(%s, %s)", (tenant_id, Jsonb(values))
     ).scalar_one()
@@ -55,7 +56,8 @@ def apply_tenant_settings(settings: Settings, stored: Mapping[str, Json]) -> Set
     return override_settings(settings, stored, place="the tenant's settings")
 
 
-def _check_values(settings: Mapping[str, Json]) -> dict[str, Json]:
+def check_tenant_settings(settings: Mapping[str, Json]) -> dict[str, Json]:
+    """Return settings of a tenant with their values read; SettingsError names what is wrong."""
     for name in settings:
         if name not in TENANT_SETTINGS:
             near = difflib.get_close_matches(name, TENANT_SETTINGS, n=2)

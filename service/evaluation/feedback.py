@@ -71,11 +71,11 @@ def limit_shares(judged: Sequence[CallerJudgement]) -> list[CallerJudgement]:
 
     Of fewer than ten callers each has the same weight.
     """
-    totals: Counter[str] = Counter()
-    for each in judged:
-        totals[each.caller] += each.weight  # type: ignore[assignment]
-    if not totals:
+    if not judged:
         return []
+    totals: dict[str, float] = defaultdict(float)
+    for each in judged:
+        totals[each.caller] += each.weight
     most = _find_most(sorted(totals.values()))
     return [
         replace(each, weight=each.weight * min(1.0, most / totals[each.caller])) for each in judged

@@ -97,9 +97,10 @@ def learn_weights(
 
     asked: both legs of each judged question, by its id.
     """
-    _refuse_few(judged)
+    refuse_few(judged)
     whole = _fit(TENANT, asked, judged=judged, variants=_vary_tenant(learner), learner=learner)
-    proposals, left_out = [whole], {}
+    proposals = [whole]
+    left_out: dict[str, str] = {}
     own = {**learner.own, **(whole.changes if whole.improves else {})}
     for intent, part in _split_intents(asked, judged).items():
         lack = _find_lack(part)
@@ -123,9 +124,9 @@ def score_variants(
 ) -> Floats:
     """nDCG@10 under each of some settings of a tenant (a row) for each question (a column)."""
     scores = np.zeros((len(variants), len(asked)))
-    intents = np.array([detect_intent(each.question.text) for each in asked])
+    intents = [detect_intent(each.question.text) for each in asked]
     for intent in sorted(set(intents)):
-        columns = np.flatnonzero(intents == intent)
+        columns = [place for place, each in enumerate(intents) if each == intent]
         points = [find_point(settings, own, intent=intent) for own in variants]
         grid = list(dict.fromkeys(points))
         rows = score_grid([asked[place] for place in columns], judgements, grid=grid)
@@ -179,7 +180,7 @@ def _fit(
     variants: Sequence[OwnSettings],
     learner: Learner,
 ) -> Proposal:
-    """Fit on all folds of questions but one, judge on that one; then fit on all."""
+    """Fit on all questions, and measure what fitting gains on questions held out."""
     weighed = limit_shares(judged)
     columns = _Columns.of(weighed)
     legs = [_name_legs(asked[each.question_id], each) for each in weighed]
@@ -187,22 +188,31 @@ def _fit(
         named.question.query_id: each.relevant for named, each in zip(legs, weighed, strict=True)
     }
     scores = score_variants(legs, judgements, settings=learner.settings, variants=variants)
-    tuned = np.zeros(len(weighed))
+    tuned = _score_held_out(scores, columns, learner=learner)
+    chosen = variants[_choose(scores, columns, fitted=np.arange(len(weighed)))]
+    middle = columns.find_middle(tuned - scores[0])
+    counted = _Columns.of([weighed[place] for place in middle.tolist()])
+    current, tuned = counted.average(scores[0, middle]), counted.average(tuned[middle])
+    return Proposal(
+        group,
+        questions=columns.question_count,
+        callers=len(set(columns.callers)),
+        held_out_current=float(current.mean()),
+        held_out_tuned=float(tuned.mean()),
+        gain=estimate_mean(tuned - current, seed=learner.seed),
+        changes={name: value for name, value in chosen.items() if variants[0].get(name) != value},
+    )
+
+
+def _score_held_out(scores: Floats, columns: _Columns, *, learner: Learner) -> Floats:
+    """The score of each column with what was fitted on the folds that its question is not in."""
+    tuned = np.zeros(len(columns.weights))
     parts = split_folds(columns.question_count, learner.folds, seed=learner.seed)
     for fold, part in enumerate(parts):
         choice = _choose(scores, columns, fitted=columns.find(join_others(parts, fold)))
         held_out = columns.find(part)
         tuned[held_out] = scores[choice, held_out]
-    chosen = variants[_choose(scores, columns, fitted=np.arange(len(weighed)))]
-    return Proposal(
-        group,
-        questions=columns.question_count,
-        callers=len(set(columns.callers)),
-        held_out_current=float(columns.average(scores[0]).mean()),
-        held_out_tuned=float(columns.average(tuned).mean()),
-        gain=estimate_mean(columns.average(tuned - scores[0]), seed=learner.seed),
-        changes={name: value for name, value in chosen.items() if variants[0].get(name) != value},
-    )
+    return tuned
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +238,12 @@ class _Columns:
     def find(self, questions: Ints) -> Ints:
         """The columns of some questions."""
         return np.flatnonzero(np.isin(self.questions, questions))
+
+    def find_middle(self, gains: Floats) -> Ints:
+        """The columns without the caller who gains most and the one who loses most."""
+        by_caller = np.bincount(self.callers, weights=gains * self.weights)
+        extremes = [by_caller.argmax(), by_caller.argmin()]
+        return np.flatnonzero(~np.isin(self.callers, extremes))
 
     def average(self, values: Floats) -> Floats:
         """A value for each question, whose mean is the weighted mean of the columns."""
@@ -288,7 +304,8 @@ def _find_lack(judged: Sequence[CallerJudgement]) -> str | None:
     return None if enough else f"{questions} questions of {callers} callers"
 
 
-def _refuse_few(judged: Sequence[CallerJudgement]) -> None:
+def refuse_few(judged: Sequence[CallerJudgement]) -> None:
+    """Raise unless there is enough feedback to learn from."""
     lack = _find_lack(judged)
     if lack is not None:
         raise InvalidInput(

@@ -30,6 +30,7 @@ from service.ingestion.jobs import (
 )
 from service.ingestion.read import find_files
 from service.ingestion.reembed import Reembedding
+from service.ingestion.regression import EmbedderGate, make_finder
 from service.ingestion.schema_file import read_schema_file
 from service.types import Json
 
@@ -84,8 +85,13 @@ def ingest_examples(work: Work) -> Mapping[str, Json]:
 
 def reembed(work: Work) -> Mapping[str, Json]:
     """Change the tenant's embedding model; cancelled, it can be queued again and goes on."""
-    embedder = work.load_embedder(_arguments(work)["model"])
-    return asdict(Reembedding(work.engine, work.tenant_id, embedder).run(on_progress=work.report))
+    given = _arguments(work)
+    embedder = work.load_embedder(given["model"])
+    # A job that an earlier release queued does not say.
+    accept = bool(given.get("accept_changes"))
+    gate = EmbedderGate(make_finder(work.load_embedder, embedder), accept=accept)
+    reembedding = Reembedding(work.engine, work.tenant_id, embedder, gate)
+    return asdict(reembedding.run(on_progress=work.report))
 
 
 def merge(work: Work) -> Mapping[str, Json]:

@@ -144,9 +144,12 @@ def enqueue_examples(
     )
 
 
-def enqueue_reembed(engine: Engine, tenant_id: str, *, model: str) -> Job:
+def enqueue_reembed(
+    engine: Engine, tenant_id: str, *, model: str, accept_changes: bool = False
+) -> Job:
     """Queue the change to another embedding model."""
-    return enqueue_job(engine, tenant_id, kind=REEMBED, arguments={"model": model})
+    arguments: dict[str, Json] = {"model": model, "accept_changes": accept_changes}
+    return enqueue_job(engine, tenant_id, kind=REEMBED, arguments=arguments)
 
 
 def enqueue_merge(engine: Engine, tenant_id: str, *, everything: bool = False) -> Job:

@@ -19,6 +19,7 @@ from service.db.reembedding import (
     switch_embedder,
 )
 from service.embedding import Embedder, FloatMatrix, text_to_embed
+from service.ingestion.regression import Comparison, EmbedderGate
 
 # What an interruption loses at most, and enough texts to keep the model busy.
 NODES_AT_ONCE = 512
@@ -39,6 +40,7 @@ class ReembedReport:
     dimension: int
     embedded: int
     switched: int
+    comparison: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +50,26 @@ class Reembedding:
     engine: Engine
     tenant_id: str
     embedder: Embedder
+    gate: EmbedderGate | None = None
 
     def run(self, *, on_progress: OnProgress | None = None) -> ReembedReport:
-        """Embed what is not staged yet, then switch; run again, it goes on where it stopped."""
+        """Embed what is not staged yet, then switch; run again, it goes on where it stopped.
+
+        Where the gate refuses the switch, all stays staged.
+        """
         with tenant_transaction(self.engine, [self.tenant_id]) as connection:
             before = read_embedder(connection, self.tenant_id)
             total = estimate_unstaged(
                 connection, self.tenant_id, embedder_version=self.embedder.version
             )
         embedded, switched = 0, None
+        comparison: Comparison | None = None
         while switched is None:
             embedded = self._stage_all(embedded, total, on_progress)
+            if self.gate is not None and comparison is None:
+                comparison = self.gate.check(
+                    self.engine, self.tenant_id, version=before.version, following=self.embedder
+                )
             late, switched = self._try_switch()
             embedded += late
         return ReembedReport(
@@ -68,6 +79,7 @@ class Reembedding:
             self.embedder.dimension,
             embedded,
             switched,
+            comparison,
         )
 
     def _stage_all(self, embedded: int, total: int, on_progress: OnProgress | None) -> int:

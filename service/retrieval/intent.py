@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
 
-Intent = Literal["definition", "measurement", "procedure", "lookup", "exploratory", "other"]
+from service.types import Intent
 
 
 @dataclass(frozen=True, slots=True)

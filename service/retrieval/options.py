@@ -8,9 +8,9 @@ from typing import Literal
 
 from service.errors import InvalidInput
 from service.retrieval.graph import Basis
-from service.retrieval.intent import PRESETS, Intent
+from service.retrieval.intent import PRESETS
 from service.settings import Settings
-from service.types import Fusion
+from service.types import Fusion, Intent
 
 Reranker = Literal["none", "mmr", "crossencoder"]
 LEAST_POOL = 15
@@ -84,17 +84,23 @@ def change_options(options: RetrievalOptions, changes: Mapping[str, object]) -> 
     return replace(options, **changes)  # type: ignore[arg-type]
 
 
-def adapt_options(options: RetrievalOptions, intent: Intent) -> RetrievalOptions:
-    """Return the options with the weights and the pool of a recognised intent."""
-    preset = PRESETS.get(intent)
-    if preset is None or not options.adaptive_weights:
+def adapt_options(
+    options: RetrievalOptions, intent: Intent, *, fitted: tuple[float, float] | None = None
+) -> RetrievalOptions:
+    """Return the options with the weights and the pool of an intent; fitted weights come first."""
+    if not options.adaptive_weights:
         return options
-    return replace(
-        options,
-        bm25_weight=preset.bm25_weight,
-        vector_weight=preset.vector_weight,
-        k_base=max(options.k_base, preset.k_base),
-    )
+    preset = PRESETS.get(intent)
+    if preset is not None:
+        options = replace(
+            options,
+            bm25_weight=preset.bm25_weight,
+            vector_weight=preset.vector_weight,
+            k_base=max(options.k_base, preset.k_base),
+        )
+    if fitted is None:
+        return options
+    return replace(options, bm25_weight=fitted[0], vector_weight=fitted[1])
 
 
 def clamp_results(max_results: int) -> int:

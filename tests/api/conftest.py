@@ -21,6 +21,7 @@ from tests.conftest import MakeTenant
 from tests.live_database import SMALL_DIM, LiveDatabase
 from tests.tiny_embedder import TinyEmbedder
 
+METRICS_TOKEN = "figures"
 SCOPES = ("search", "ingest", "admin")
 DOCUMENTS = {
     "parcels.md": "# Parcels\n\nA parcel is delivered by the courier within two working days of "
@@ -73,7 +74,12 @@ class Tenant:
 
 
 def settings_for(url: str, **changes: object) -> Settings:
-    return Settings.model_validate({"database_url": url, "embedding_dim": SMALL_DIM, **changes})
+    given = {
+        "database_url": url,
+        "embedding_dim": SMALL_DIM,
+        "contextforge_metrics_token": METRICS_TOKEN,
+    }
+    return Settings.model_validate({**given, **changes})
 
 
 def app_for(database: LiveDatabase, *, demo: bool = False, **changes: object) -> FastAPI:

@@ -24,6 +24,7 @@ ENDPOINTS = [
     *(("POST", "/v1/links"), ("POST", "/v1/graph"), ("POST", "/v1/fields")),
     *(("POST", "/v1/examples"), ("POST", "/v1/schema-context"), ("GET", "/v1/jobs/1")),
     *(("POST", "/v1/feedback"), ("GET", "/v1/traces/1"), ("GET", "/v1/egress")),
+    ("GET", "/v1/stats"),
 ]
 
 
@@ -76,6 +77,7 @@ def test_a_foreign_tenant_is_refused_alike_whether_or_not_it_exists(
         ("POST", "/v1/documents", "ingest"),
         ("POST", "/v1/links", "ingest"),
         ("GET", "/v1/egress", "admin"),
+        ("GET", "/v1/stats", "admin"),
     ],
 )
 def test_a_key_without_the_scope_is_refused(

@@ -19,7 +19,7 @@ from service.api.logs import configure_logs
 from service.db.database import Database
 from service.db.engine import open_engine, owner_transaction
 from service.settings import Settings
-from tests.api.conftest import MakeKey, Tenant, app_for, settings_for
+from tests.api.conftest import METRICS_TOKEN, MakeKey, Tenant, app_for, settings_for
 from tests.conftest import MakeTenant
 from tests.live_database import LiveDatabase
 from tests.tiny_embedder import TinyEmbedder
@@ -36,7 +36,8 @@ def serving(app: FastAPI) -> Iterator[TestClient]:
 
 
 def read_metric(client: TestClient, name: str, **labels: str) -> float:
-    families = text_string_to_metric_families(client.get("/metrics").text)
+    shown = client.get("/metrics", headers={"Authorization": f"Bearer {METRICS_TOKEN}"})
+    families = text_string_to_metric_families(shown.text)
     samples = (sample for family in families for sample in family.samples)
     return sum(s.value for s in samples if s.name == name and labels.items() <= s.labels.items())
 

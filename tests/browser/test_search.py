@@ -222,3 +222,28 @@ def test_a_service_that_is_gone_is_told_in_words(demo: Visit):
     demo.ask(QUESTION)
     expect(demo.page.locator("#columns .problem")).to_contain_text("The service does not answer.")
     assert demo.page.locator(".skeleton:visible").count() == 0
+
+
+def test_an_opened_result_is_counted_once_and_can_be_rated(demo: Visit):
+    with demo.page.expect_response("**/v1/search") as caught:
+        demo.ask(QUESTION)
+    found = caught.value.json()
+    hit = demo.page.locator(".hit").first
+    title = hit.locator(".hit-title")
+    with demo.page.expect_response("**/v1/feedback") as told:
+        title.click()
+    assert told.value.status == 201
+    title.click()
+    title.click()
+    helpful = hit.get_by_role("button", name="Helpful", exact=True)
+    with demo.page.expect_response("**/v1/feedback") as rated:
+        helpful.click()
+    assert rated.value.json()["position"] == 1
+    expect(helpful).to_have_attribute("aria-pressed", "true")
+    hit.get_by_role("button", name="Not helpful").click(force=True)
+    node_id = found["hits"][0]["node"]["node_id"]
+    about = {"trace_id": found["trace_id"], "node_id": node_id}
+    assert bodies(demo, "/v1/feedback") == [
+        {**about, "signal": "clicked"},
+        {**about, "signal": "helpful"},
+    ]

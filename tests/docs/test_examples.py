@@ -21,6 +21,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-search.md"
 SEARCH = DOCS / "how-to" / "search-from-sql.md"
 MAINTAIN = DOCS / "how-to" / "maintain.md"
+MONITOR = DOCS / "how-to" / "monitor.md"
+EXPERIMENT = DOCS / "how-to" / "experiment.md"
 RETRIEVE = DOCS / "how-to" / "retrieve.md"
 TEXT_TO_SQL = DOCS / "how-to" / "text-to-sql.md"
 PYTHON = DOCS / "reference" / "python.md"
@@ -194,8 +196,17 @@ def test_the_text_to_sql_guide_leads_from_a_database_to_the_prompt_it_shows(term
     assert [each["question"] for each in report["broken"]] == ["What was sold in May?"]
 
 
+def test_the_experiment_guide_runs_as_it_is_written(terminal: Terminal):
+    follow_the_tutorial(terminal)
+    blocks = read_blocks(EXPERIMENT)
+    assert terminal.run("python", "-c", find_program(blocks)).split() == ["1", "helpful"]
+    terminal.run_blocks(blocks)
+    terminal.run_session(blocks, "--tenant", "acme")
+
+
 def test_the_python_and_maintenance_examples_run(terminal: Terminal):
     follow_the_tutorial(terminal)
     printed = terminal.run("python", "-c", find_program(read_blocks(PYTHON)))
     assert len(printed.splitlines()) == 2  # the nodes whose area is shipping
     terminal.run_blocks(read_blocks(MAINTAIN))
+    terminal.run_blocks(read_blocks(MONITOR))

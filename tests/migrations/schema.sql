@@ -255,7 +255,9 @@ CREATE TABLE contextforge.installation (
     ann_search_effort integer DEFAULT 800 NOT NULL,
     prune_from integer DEFAULT 50000 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    ann_operator text DEFAULT 'cosine'::text NOT NULL,
     CONSTRAINT installation_ann_method_check CHECK ((ann_method = ANY (ARRAY['hnsw'::text, 'ivfflat'::text]))),
+    CONSTRAINT installation_ann_operator_check CHECK ((ann_operator = ANY (ARRAY['cosine'::text, 'inner_product'::text]))),
     CONSTRAINT installation_ann_search_effort_check CHECK ((ann_search_effort > 0)),
     CONSTRAINT installation_embedding_dim_check CHECK (((embedding_dim >= 1) AND (embedding_dim <= 2000))),
     CONSTRAINT installation_exact_limit_check CHECK ((exact_limit >= 0)),
@@ -629,21 +631,6 @@ ALTER TABLE ONLY public.recall_audits FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE public.recall_audits OWNER TO contextforge_owner;
 
-CREATE TABLE public.size_marks (
-    tenant_id text NOT NULL,
-    marked_on date NOT NULL,
-    nodes bigint NOT NULL,
-    vectors bigint NOT NULL,
-    segments bigint NOT NULL,
-    postings bigint NOT NULL,
-    dead_documents bigint NOT NULL,
-    bytes bigint NOT NULL
-);
-
-ALTER TABLE ONLY public.size_marks FORCE ROW LEVEL SECURITY;
-
-ALTER TABLE public.size_marks OWNER TO contextforge_owner;
-
 CREATE TABLE public.traces (
     tenant_id text NOT NULL,
     trace_id uuid NOT NULL,
@@ -675,6 +662,49 @@ CREATE TABLE public.traces (
 ALTER TABLE ONLY public.traces FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE public.traces OWNER TO contextforge_owner;
+
+CREATE VIEW public.shown_feedback WITH (security_invoker='true') AS
+ SELECT f.tenant_id,
+    f.feedback_id,
+    f.created_at,
+    f.caller,
+    f.signal,
+    f.note,
+    f.trace_id,
+    t.created_at AS shown_at,
+    t.kind,
+    t.query_sha256,
+    q.question,
+    t.intent,
+    f.node_id,
+    f."position",
+    t.scores[f."position"] AS score,
+    t.experiment_id,
+    t.variant,
+    t.teams[f."position"] AS team,
+    t.settings
+   FROM ((public.feedback f
+     JOIN public.traces t ON (((t.tenant_id = f.tenant_id) AND (t.trace_id = f.trace_id))))
+     LEFT JOIN public.asked_questions q ON (((q.tenant_id = t.tenant_id) AND (q.query_sha256 = t.query_sha256))));
+
+ALTER VIEW public.shown_feedback OWNER TO contextforge_owner;
+
+COMMENT ON VIEW public.shown_feedback IS 'Feedback beside what was shown: position and score of the node, the variant, the settings and the intent of the question, and its words where they are kept.';
+
+CREATE TABLE public.size_marks (
+    tenant_id text NOT NULL,
+    marked_on date NOT NULL,
+    nodes bigint NOT NULL,
+    vectors bigint NOT NULL,
+    segments bigint NOT NULL,
+    postings bigint NOT NULL,
+    dead_postings bigint NOT NULL,
+    bytes bigint NOT NULL
+);
+
+ALTER TABLE ONLY public.size_marks FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE public.size_marks OWNER TO contextforge_owner;
 
 ALTER TABLE ONLY contextforge_queue.procrastinate_events ALTER COLUMN id SET DEFAULT nextval('contextforge_queue.procrastinate_events_id_seq'::regclass);
 
@@ -828,6 +858,8 @@ CREATE INDEX procrastinate_periodic_defers_job_id_fkey_v1 ON contextforge_queue.
 CREATE INDEX egress_calls_started ON public.egress_calls USING btree (tenant_id, started_at);
 
 CREATE UNIQUE INDEX experiments_running ON public.experiments USING btree (tenant_id) WHERE (ended_at IS NULL);
+
+CREATE INDEX feedback_caller ON public.feedback USING btree (tenant_id, caller, created_at);
 
 CREATE UNIQUE INDEX feedback_once ON public.feedback USING btree (tenant_id, trace_id, caller, signal, COALESCE(node_id, 0));
 
@@ -1200,8 +1232,11 @@ GRANT SELECT ON TABLE public.node_ranks TO contextforge_analyst;
 GRANT SELECT,INSERT ON TABLE public.recall_audits TO contextforge_api;
 GRANT SELECT ON TABLE public.recall_audits TO contextforge_analyst;
 
-GRANT SELECT ON TABLE public.size_marks TO contextforge_api;
-GRANT SELECT ON TABLE public.size_marks TO contextforge_analyst;
-
 GRANT SELECT,INSERT ON TABLE public.traces TO contextforge_api;
 GRANT SELECT ON TABLE public.traces TO contextforge_analyst;
+
+GRANT SELECT ON TABLE public.shown_feedback TO contextforge_api;
+GRANT SELECT ON TABLE public.shown_feedback TO contextforge_analyst;
+
+GRANT SELECT ON TABLE public.size_marks TO contextforge_api;
+GRANT SELECT ON TABLE public.size_marks TO contextforge_analyst;

@@ -414,7 +414,7 @@ def test_the_command_switches_or_aborts_and_needs_to_be_told_which(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", database.service_url)
     monkeypatch.setenv("EMBEDDING_DIM", "8")
-    monkeypatch.setattr(embedding, "load_embedder", {"new-model": new}.__getitem__)
+    monkeypatch.setattr(embedding, "load_embedder", {"new-model": new, "old": OLD}.__getitem__)
     with searching(database, tenant) as connection:
         stage(connection, tenant, new, max_rows=3)
 
@@ -423,7 +423,9 @@ def test_the_command_switches_or_aborts_and_needs_to_be_told_which(
 
     assert (run().exit_code, run("--abort", "--model", "new-model").exit_code) == (2, 2)
     assert run("--abort").output == "3 embeddings dropped; acme is searched as before.\n"
-    assert json.loads(run("--model", "new-model", "--json").output)["switched"] == 10
+    report = json.loads(run("--model", "new-model", "--json").output)
+    assert report["switched"] == 10
+    assert report["comparison"]["source"] == "vectors"
     assert_embedded(database, tenant, new)
     assert "Set EMBEDDING_MODEL=new-model" in run("--model", "new-model").output
 

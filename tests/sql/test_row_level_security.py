@@ -134,7 +134,7 @@ def world(
             insert into recall_audits (tenant_id, audit_id, path, expected, found)
             select tenant_id, gen_random_uuid(), 'hnsw', 20, 19 from node_ranks;
             insert into size_marks (
-                tenant_id, marked_on, nodes, vectors, segments, postings, dead_documents, bytes
+                tenant_id, marked_on, nodes, vectors, segments, postings, dead_postings, bytes
             )
             select tenant_id, current_date, 1, 1, 1, 1, 0, 1 from node_ranks;
             delete from contextforge.tenant_profiles where tenant_id in ('acme-2', 'globex-2');

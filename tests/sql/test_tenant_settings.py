@@ -70,6 +70,7 @@ def test_a_tenants_settings_stand_before_those_of_the_service():
         ({"database_url": "postgresql://elsewhere/db"}, "not a setting of a tenant"),
         ({"hybrid_fusion": "best"}, "HYBRID_FUSION in the tenant's settings must be rrf or convex"),
         ({"hybrid_keyword_weight": 2}, "HYBRID_KEYWORD_WEIGHT"),
+        ({"hybrid_intent_weights": {"lokup": [1, 0]}}, "must be a JSON object of intents"),
         ({"hybrid_keyword_weight": 0, "hybrid_vector_weight": 0}, "must not both be 0"),
     ],
 )
@@ -80,6 +81,17 @@ def test_a_setting_that_is_unknown_or_impossible_is_refused_and_nothing_is_store
     with pytest.raises(SettingsError, match=complaint):
         write(database, "acme", **settings)
     assert read(database, "acme") == {}
+
+
+def test_weights_by_intent_are_stored_and_come_back_as_they_were(
+    database: LiveDatabase, make_tenant: MakeTenant
+):
+    make_tenant("acme")
+    write(database, "acme", hybrid_intent_weights={"lookup": [0.8, 0.2]})
+    stored = read(database, "acme")
+    assert stored == {"hybrid_intent_weights": {"lookup": [0.8, 0.2]}}
+    used = apply_tenant_settings(Settings(), stored)
+    assert used.hybrid_intent_weights == {"lookup": (0.8, 0.2)}
 
 
 def test_every_setting_a_tenant_may_have_is_one_of_the_service():

@@ -54,6 +54,7 @@ def test_maintain_folds_segments_and_indexes_vectors_of_every_tenant(
                 "ranks_computed": True,
                 "jobs_pruned": 0,
                 "traces_pruned": 0,
+                "experiment_rolled_back": False,
             },
             {
                 "tenant_id": "globex",
@@ -62,6 +63,7 @@ def test_maintain_folds_segments_and_indexes_vectors_of_every_tenant(
                 "ranks_computed": True,
                 "jobs_pruned": 0,
                 "traces_pruned": 0,
+                "experiment_rolled_back": False,
             },
         ],
     )
@@ -113,6 +115,7 @@ def test_a_tenant_without_nodes_has_nothing_to_maintain(command: Command, make_t
         "ranks_computed": True,
         "jobs_pruned": 0,
         "traces_pruned": 0,
+        "experiment_rolled_back": False,
     }
     assert command("maintain", "--tenant", "acme", "--json").json == [nothing]
 
@@ -129,6 +132,7 @@ def test_index_shows_what_is_in_use(command: Command):
         "search_effort": 800,
         "exact_limit": 20000,
         "rows": 0,
+        "comparisons": [],
     }
     assert "hnsw" in command("index").out
 
@@ -151,11 +155,36 @@ def test_index_switches_to_ivfflat_and_back(
         ("--ef-search 300", ("hnsw", "m=8, ef_construction=32", 300)),
         ("--type hnsw", ("hnsw", "m=24, ef_construction=128", 800)),
     ):
-        result = command("index", *arguments.split(), "--json")
+        result = command("index", *arguments.split(), "--accept-changes", "--json")
         assert (result.code, result.err) == (0, "")
+        assert [each["questions"] for each in result.json["comparisons"]] == [200]
         shown = result.json
         assert (shown["method"], shown["options"], shown["search_effort"]) == expected
         assert (shown["rows"], shown["exact_limit"]) == (400, 100)
+
+
+def test_index_refuses_what_finds_less_shows_the_figures_and_drops_it_when_told(
+    command: Command,
+    database: LiveDatabase,
+    make_tenant: MakeTenant,
+    upsert: Upsert,
+    make_node: MakeNode,
+):
+    lower_exact_limit(database)
+    fill(make_tenant("acme"), upsert, make_node, rows=1600)
+    command("maintain")
+    poor = ("index", "--type", "ivfflat", "--lists", "160", "--probes", "1")
+    refused = command(*poor)
+    assert (refused.code, refused.out) == (1, "")
+    assert "acme: recall falls from 1.000 to 0." in refused.err
+    assert "--accept-changes" in refused.err
+    assert command("index", "--json").json["method"] == "hnsw"
+
+    accepted = command(*poor, "--accept-changes")
+    assert accepted.code == 0
+    assert "recall 1.000 -> 0." in accepted.out
+    assert "compared on 200 stored vectors" in accepted.out
+    assert command("index", "--abort", "--json").json["method"] == "ivfflat"
 
 
 def test_the_exact_limit_is_tuned_alone(command: Command):

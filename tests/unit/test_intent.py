@@ -17,6 +17,7 @@ from service.retrieval.options import (
     clamp_results,
     read_options,
 )
+from service.retrieval.request import choose_options
 from service.settings import Settings
 
 
@@ -75,6 +76,51 @@ def test_adaptive_weights_can_be_switched_off():
 def test_weights_that_a_call_states_are_kept_for_any_intent():
     stated = change_options(RetrievalOptions(), {"bm25_weight": 0.9, "vector_weight": 0.1})
     assert adapt_options(stated, "definition").bm25_weight == 0.9
+
+
+def test_fitted_weights_of_an_intent_come_before_its_preset_but_keep_its_pool():
+    adapted = adapt_options(RetrievalOptions(), "definition", fitted=(0.9, 0.1))
+    assert (adapted.bm25_weight, adapted.vector_weight, adapted.k_base) == (0.9, 0.1, 16)
+
+
+@pytest.mark.parametrize(
+    ("own", "changes", "weights"),
+    [
+        ({}, {}, (0.7, 0.3)),
+        ({"hybrid_keyword_weight": 0.2}, {}, (0.2, 0.6)),
+        ({"hybrid_intent_weights": {"definition": [1, 0]}}, {}, (1, 0)),
+        ({"hybrid_intent_weights": {"lookup": [1, 0]}}, {}, (0.5, 0.5)),
+        (
+            {"hybrid_keyword_weight": 0.2, "hybrid_intent_weights": {"definition": [1, 0]}},
+            {},
+            (1, 0),
+        ),
+        (
+            {"query_adaptive_weights": False, "hybrid_intent_weights": {"definition": [1, 0]}},
+            {},
+            (0.4, 0.6),
+        ),
+        ({"hybrid_intent_weights": {"definition": [1, 0]}}, {"bm25_weight": 0.3}, (0.3, 0.6)),
+        (
+            {"hybrid_intent_weights": {"definition": [1, 0]}},
+            {"adaptive_weights": False},
+            (0.4, 0.6),
+        ),
+    ],
+)
+def test_the_call_comes_before_the_tenants_intents_its_weights_and_the_service(
+    own, changes, weights
+):
+    service = Settings(hybrid_intent_weights={"definition": (0.7, 0.3)})
+    options = choose_options(service, own, intent="definition", changes=changes)
+    assert (options.bm25_weight, options.vector_weight) == weights
+
+
+def test_a_tenants_own_intent_weights_do_not_need_the_services_switch():
+    service = Settings(query_adaptive_weights=False)
+    own = {"hybrid_intent_weights": {"lookup": [1, 0]}}
+    assert choose_options(service, own, intent="lookup").bm25_weight == 1
+    assert choose_options(service, own, intent="definition").bm25_weight == 0.4
 
 
 def test_an_unknown_option_is_refused_by_name():

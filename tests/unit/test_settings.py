@@ -28,6 +28,7 @@ CONTRACT = {
     "HYBRID_FUSION": "rrf",
     "HYBRID_RRF_K": 60,
     "QUERY_ADAPTIVE_WEIGHTS": True,
+    "HYBRID_INTENT_WEIGHTS": {},
     "GRAPH_WALK_WEIGHT": 0.7,
     "GRAPH_PRIOR_WEIGHT": 0.0,
     "MMR_ALPHA": 0.5,
@@ -52,9 +53,20 @@ CONTRACT = {
     "CONTEXTFORGE_ALLOW_URLS": False,
     "CONTEXTFORGE_JOB_RETENTION_DAYS": 14,
     "CONTEXTFORGE_TRACE_RETENTION_DAYS": 30,
+    "CONTEXTFORGE_AUDIT_SHARE": 0.01,
+    "CONTEXTFORGE_AUDIT_LEAST_RECALL": 0.95,
+    "CONTEXTFORGE_METRICS_TOKEN": None,
     "CONTEXTFORGE_STATEMENT_SECONDS": 10,
     "CONTEXTFORGE_REQUEST_SECONDS": 60,
     "CONTEXTFORGE_MAX_BODY_MB": 64,
+    "CONTEXTFORGE_KEEP_QUESTIONS": True,
+    "CONTEXTFORGE_FEEDBACK_PER_HOUR": 600,
+    "AB_MAX_RECALL_DROP": 0.05,
+    "AB_MAX_LATENCY_RISE": 0.2,
+    "AB_MAX_ERROR_RISE": 0.01,
+    "AB_LEAST_SEARCHES": 100,
+    "AB_SEARCHES_PER_CALLER": 200,
+    "AB_CHECK_SECONDS": 30,
     "CONTEXTFORGE_RATE_BURST": 100,
     "CONTEXTFORGE_RATE_LIMIT": 1200,
     "CONTEXTFORGE_POOL_SIZE": 10,
@@ -151,6 +163,11 @@ def test_an_empty_value_is_no_value(tmp_path: Path) -> None:
         ("CONTEXT_TOKEN_BUDGET", "-1", "at least 1"),
         ("HYBRID_VECTOR_WEIGHT", "1.1", "from 0 to 1"),
         ("MMR_ALPHA", "nan", "from 0 to 1"),
+        ("HYBRID_INTENT_WEIGHTS", "lookup", "a JSON object of intents"),
+        ("HYBRID_INTENT_WEIGHTS", '{"lokup": [1, 0]}', "intents are definition, measurement"),
+        ("HYBRID_INTENT_WEIGHTS", '{"lookup": [1.1, 0]}', '{"lookup": [0.8, 0.2]}'),
+        ("HYBRID_INTENT_WEIGHTS", '{"lookup": [1]}', '{"lookup": [0.8, 0.2]}'),
+        ("HYBRID_INTENT_WEIGHTS", '{"lookup": [0, 0]}', "not both 0"),
         ("CONTEXT_CONFIDENCE_THRESHOLD", "-0.1", "from 0 to 1"),
         ("PACKING_ANSWERABILITY_BONUS", "0.04", "0.05 to 0.15, or 0"),
         ("PACKING_ANSWERABILITY_BONUS", "0.2", "0.05 to 0.15, or 0"),
@@ -192,6 +209,14 @@ def test_ports_stand_between_commas() -> None:
     settings = load(CONTEXTFORGE_URL_PORTS=" 443, 8443,")
     assert settings.contextforge_url_ports == (443, 8443)
     assert shown(settings, "CONTEXTFORGE_URL_PORTS") == "443,8443"
+
+
+def test_weights_by_intent_are_json_and_shown_as_such(tmp_path: Path) -> None:
+    env_file = tmp_path / ".env"
+    env_file.write_text("""HYBRID_INTENT_WEIGHTS='{"lookup": [0.8, 0.2]}'""")
+    settings = load_settings({}, env_file)
+    assert settings.hybrid_intent_weights == {"lookup": (0.8, 0.2)}
+    assert shown(settings, "HYBRID_INTENT_WEIGHTS") == '{"lookup": [0.8, 0.2]}'
 
 
 def test_both_weights_at_zero_are_refused_by_name() -> None:

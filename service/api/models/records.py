@@ -8,10 +8,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from service.api.models.common import Cursor, Given, NodeId, Shown, Text, Timing
+from service.api.models.common import Cursor, Given, NodeId, Question, Shown, Text, Timing
 from service.api.models.search import TRACE_EXAMPLE
-
-Signal = Literal["clicked", "helpful", "not_helpful", "cited", "answer_accepted"]
+from service.types import Signal, Variant
 
 
 class ShownTracedHit(Shown):
@@ -20,6 +19,7 @@ class ShownTracedHit(Shown):
     position: int
     node_id: int
     score: float
+    team: str | None = Field(None, description="The variant that chose it, where interleaved.")
 
 
 class ShownTrace(Shown):
@@ -33,12 +33,22 @@ class ShownTrace(Shown):
     settings: dict[str, Any]
     hits: list[ShownTracedHit]
     timings: list[Timing]
+    intent: str | None = None
+    cached: bool = False
+    error: str | None = Field(None, description="The code of what went wrong, if it did.")
+    experiment_id: str | None = None
+    variant: Variant | None = None
 
 
 class GivenFeedback(Given):
-    """What a person thinks of something that was shown."""
+    """What a person thinks of something that was shown: by its trace_id, or by its query."""
 
-    trace_id: UUID = Field(examples=[TRACE_EXAMPLE])
+    trace_id: UUID | None = Field(
+        None, description="What was shown; else give the query.", examples=[TRACE_EXAMPLE]
+    )
+    query: Question | None = Field(
+        None, description="Instead of a trace_id: the caller's newest search.", examples=[None]
+    )
     signal: Signal
     node_id: NodeId | None = Field(
         None, description="The node it is about; without it, the whole.", examples=[None]
@@ -51,6 +61,9 @@ class ShownFeedback(Shown):
 
     feedback_id: str = Field(examples=[TRACE_EXAMPLE])
     trace_id: str = Field(examples=[TRACE_EXAMPLE])
+    node_id: int | None = None
+    position: int | None = Field(None, description="Where the node was shown, from 1.")
+    signal: Signal
 
 
 class ShownEgressCall(Shown):

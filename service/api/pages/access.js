@@ -10,13 +10,13 @@ export function askForKey(message = "") {
   find("key").focus();
 }
 
-/** Let the dialog work. */
-export function connectKeyDialog(onKey) {
+/** Let the dialog work; a key is tried on `probe`, which the page must be able to read. */
+export function connectKeyDialog(onKey, probe = "/v1/nodes?limit=1") {
   find("change-key").addEventListener("click", () => askForKey());
   find("key-cancel").addEventListener("click", () => find("key-dialog").close());
   find("key-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    tryKey(onKey);
+    tryKey(onKey, probe);
   });
 }
 
@@ -26,12 +26,12 @@ export function showWho(text) {
   find("who").hidden = !text;
 }
 
-async function tryKey(onKey) {
+async function tryKey(onKey, probe) {
   const key = find("key").value.trim();
   const tenant = find("tenant").value.trim();
   useKey(key, tenant);
   try {
-    await get("/v1/nodes?limit=1");
+    await get(probe);
   } catch (problem) {
     useKey(null);
     find("key-problem").textContent = [problem.message, problem.hint].filter(Boolean).join(" ");

@@ -2,6 +2,7 @@
 
 import { compareHits } from "./compare.js";
 import { find, make } from "./dom.js";
+import { buildRating, giveFeedback } from "./feedback.js";
 import { cutSnippet, markTerms } from "./highlight.js";
 import { describeClosedGate, describeGate, describeNothing, describeProblem } from "./notices.js";
 import { buildBars, measureScale } from "./scores.js";
@@ -104,7 +105,10 @@ function buildHit(hit, { search, scale, mark, name }) {
     node.header || node.title || node.external_id,
   );
   const parts = { title, snippet, more, hit, search };
-  title.addEventListener("click", () => setOpen(parts, more.hidden));
+  title.addEventListener("click", () => {
+    if (more.hidden) giveFeedback(search.trace_id, node.node_id, "clicked");
+    setOpen(parts, more.hidden);
+  });
   if (opened.has(id)) setOpen(parts, true);
   return make(
     "li",
@@ -147,6 +151,7 @@ function buildMore({ node, terms, relevance, scores }, search) {
       ? make("p", { class: "terms" }, "BM25 by term ", ...parts.map(([term, part]) => make("span", {}, `${term} ${part.toFixed(2)}`)))
       : null,
     make("p", { class: "facts" }, ...facts.map(([label, value]) => make("span", {}, `${label} ${value}`))),
+    buildRating(search.trace_id, node.node_id, node.header || node.title),
   ].filter(Boolean);
 }
 

@@ -31,10 +31,11 @@ from service.api.models.answer import (
     ShownCitation,
     ShownSource,
 )
-from service.api.retrieving import Record, Retrieved, make_request, note_steps, record
+from service.api.retrieving import Record, Retrieved, make_request, measured, note_steps, record
 from service.api.state import FromServices, Services
-from service.api.stopwatch import Stopwatch, start_stopwatch
+from service.api.stopwatch import Stopwatch
 from service.errors import ServiceError
+from service.retrieval.request import RetrievalRequest
 from service.synthesis.answer import Answer
 from service.synthesis.stream import (
     AnswerEvent,
@@ -90,9 +91,10 @@ class _Work:
     def __init__(self, services: Services, access: Access, given: GivenQuestion) -> None:
         self._services = services
         self._given = given
-        with start_stopwatch() as stopwatch:
+        request = make_request(given, access)
+        with measured(services, access, request, kind="answer") as stopwatch:
             self._stopwatch: Stopwatch = stopwatch
-            self._ready = self._prepare(access)
+            self._ready = self._prepare(request)
             self._known = self._record(access)
 
     def answer(self) -> ShownAnswer:
@@ -110,8 +112,7 @@ class _Work:
             error = ErrorEvent(code=exc.code, message=exc.message, hint=exc.hint)
             yield _encode(StreamError.event, error)
 
-    def _prepare(self, access: Access) -> Prepared:
-        request = make_request(self._given, access)
+    def _prepare(self, request: RetrievalRequest) -> Prepared:
         with self._stopwatch.measure("prepare"):
             return self._services.answerer.prepare(request, budget=self._given.token_budget)
 

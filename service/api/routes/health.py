@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
+from service.api.access import require_metrics_reader
 from service.api.docs_page import POLICY, render_docs
 from service.api.problems import Problem, make_problem
 from service.api.state import FromServices
@@ -15,6 +17,8 @@ from service.db.startup import check_revision
 from service.errors import ServiceError
 
 router = APIRouter(tags=["health"])
+# Apart from the threads of the requests, which may all be busy when figures matter most.
+_SCRAPING = CapacityLimiter(1)
 
 
 class Health(BaseModel):
@@ -40,9 +44,14 @@ def check_readiness(services: FromServices) -> Health | Response:
     return Health()
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
-async def read_metrics(services: FromServices) -> Response:
-    """Read the figures of the service in the format of Prometheus."""
+@router.get("/metrics", response_class=PlainTextResponse, responses={403: {"model": Problem}})
+async def read_metrics(request: Request, services: FromServices) -> Response:
+    """Read the figures of the service in the format of Prometheus.
+
+    They name tenants: for whoever has CONTEXTFORGE_METRICS_TOKEN, or for this machine without one.
+    """
+    require_metrics_reader(request)
+    await to_thread.run_sync(services.scrapes.refresh, limiter=_SCRAPING)
     services.metrics.watch_pool(services.database.engine)
     return Response(services.metrics.render(), media_type=CONTENT_TYPE_LATEST)
 

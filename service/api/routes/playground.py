@@ -1,4 +1,4 @@
-"""The playground: one page at /, with its files, and what it must know to start."""
+"""The playground: pages at / and /quality, their files, and what they must know to start."""
 
 from __future__ import annotations
 
@@ -60,6 +60,12 @@ _FILES = {
 async def show_playground() -> Response:
     """Show the page."""
     return _send("index.html")
+
+
+@router.get("/quality")
+async def show_quality() -> Response:
+    """Show the page of how good search is."""
+    return _send("quality.html")
 
 
 @router.get("/playground/start.json")

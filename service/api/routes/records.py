@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
@@ -22,8 +22,11 @@ from service.api.models.records import (
 from service.api.state import FromServices
 from service.db.egress import EgressPlace, list_egress_calls, read_egress_policies
 from service.db.engine import tenant_transaction
-from service.db.traces import FeedbackDraft, StoredTrace, read_trace, store_feedback
+from service.db.traces import StoredTrace, read_trace
 from service.errors import InvalidInput
+from service.quality.feedback import Rated
+from service.quality.feedback import give_feedback as keep_feedback
+from service.quality.recording import read_recorded
 
 router = APIRouter(
     prefix="/v1",
@@ -39,19 +42,37 @@ admin = APIRouter(
 @router.get("/traces/{trace_id}")
 def read_stored_trace(trace_id: UUID, access: FromAccess, services: FromServices) -> ShownTrace:
     """Read what was shown, by the trace_id of its answer."""
-    with tenant_transaction(services.database.engine, [access.tenant_id]) as connection:
-        return _describe(read_trace(connection, access.tenant_id, trace_id=trace_id))
+
+    def read() -> StoredTrace:
+        with tenant_transaction(services.database.engine, [access.tenant_id]) as connection:
+            return read_trace(connection, access.tenant_id, trace_id=trace_id)
+
+    return _describe(read_recorded(read, recorder=services.recorder))
 
 
 @router.post("/feedback", status_code=201)
 def give_feedback(
     given: GivenFeedback, access: FromAccess, services: FromServices
 ) -> ShownFeedback:
-    """Say what a person thinks of what was shown, or of one node of it."""
-    draft = FeedbackDraft(uuid4(), key_id=access.key_id, **given.model_dump())
-    with tenant_transaction(services.database.engine, [access.tenant_id]) as connection:
-        store_feedback(connection, access.tenant_id, feedback=draft)
-    return ShownFeedback(feedback_id=str(draft.feedback_id), trace_id=str(draft.trace_id))
+    """Say what a person thinks of what was shown, or of one node of it; twice counts once."""
+    stored = keep_feedback(
+        services.database.engine,
+        access.tenant_id,
+        rated=Rated(given.trace_id, given.query, given.node_id),
+        caller=access.caller,
+        signal=given.signal,
+        note=given.note,
+        key_id=access.key_id,
+        most_per_hour=services.settings.contextforge_feedback_per_hour,
+        recorder=services.recorder,
+    )
+    return ShownFeedback(
+        feedback_id=str(stored.feedback_id),
+        trace_id=str(stored.place.trace_id),
+        node_id=stored.place.node_id,
+        position=stored.place.position,
+        signal=stored.signal,
+    )
 
 
 @admin.get("/egress")
@@ -90,7 +111,8 @@ def _read_place(cursor: str | None) -> EgressPlace | None:
 
 
 def _describe(trace: StoredTrace) -> ShownTrace:
-    shown = zip(trace.node_ids, trace.scores, strict=True)
+    teams = trace.teams or [""] * len(trace.node_ids)
+    shown = zip(trace.node_ids, trace.scores, teams, strict=True)
     return ShownTrace(
         trace_id=str(trace.trace_id),
         kind=trace.kind,
@@ -99,8 +121,13 @@ def _describe(trace: StoredTrace) -> ShownTrace:
         query_sha256=trace.query_sha256.hex(),
         settings=dict(trace.settings),
         hits=[
-            ShownTracedHit(position=place, node_id=node_id, score=score)
-            for place, (node_id, score) in enumerate(shown, start=1)
+            ShownTracedHit(position=place, node_id=node_id, score=score, team=team or None)
+            for place, (node_id, score, team) in enumerate(shown, start=1)
         ],
         timings=[Timing(step=step, milliseconds=ms) for step, ms in trace.timings.items()],
+        intent=trace.intent,
+        cached=trace.cached,
+        error=trace.error,
+        experiment_id=None if trace.experiment_id is None else str(trace.experiment_id),
+        variant=trace.variant,
     )

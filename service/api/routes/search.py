@@ -19,9 +19,8 @@ from service.api.models.common import DatasetName, Name, NodeId
 from service.api.models.context import GivenContext, ShownBlock, ShownContext
 from service.api.models.nodes import ShownSimilarNode, ShownSimilarNodes
 from service.api.models.search import GivenSearch, ShownNode, ShownSearch
-from service.api.retrieving import SEARCH_CHANGES, make_request, record, retrieve
+from service.api.retrieving import SEARCH_CHANGES, make_request, measured, record, retrieve
 from service.api.state import FromServices
-from service.api.stopwatch import start_stopwatch
 from service.db.context import read_nodes
 from service.db.engine import tenant_transaction
 from service.db.search import similar_nodes
@@ -36,7 +35,7 @@ router = APIRouter(
 def search(given: GivenSearch, access: FromAccess, services: FromServices) -> ShownSearch:
     """Find nodes by keywords, meaning and links, with how sure that is."""
     request = make_request(given, access, changes=SEARCH_CHANGES)
-    with start_stopwatch() as stopwatch:
+    with measured(services, access, request, kind="search") as stopwatch:
         found = retrieve(services, request, stopwatch)
         candidates = found.retrieval.candidates
         known = record(
@@ -62,7 +61,7 @@ def search(given: GivenSearch, access: FromAccess, services: FromServices) -> Sh
 def build_context(given: GivenContext, access: FromAccess, services: FromServices) -> ShownContext:
     """Find nodes and pack them into a token budget, ready for a prompt."""
     request = make_request(given, access)
-    with start_stopwatch() as stopwatch:
+    with measured(services, access, request, kind="context") as stopwatch:
         found = retrieve(services, request, stopwatch)
         with stopwatch.measure("pack"):
             packed = services.answerer.pack(
@@ -70,6 +69,7 @@ def build_context(given: GivenContext, access: FromAccess, services: FromService
                 found.request,
                 multi_document=found.retrieval.options.multidoc,
                 budget=given.token_budget,
+                tried=found.retrieval.tried_settings,
             )
         blocks = () if packed is None else packed.blocks
         known = record(

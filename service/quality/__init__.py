@@ -1,0 +1,1 @@
+"""How good the service is on live traffic: what was shown, what people thought, what is tried."""
