@@ -200,7 +200,7 @@ class Pipeline:
         )
         quality = partial(_filter_quality, engine=engine, frame=frame, score=score)
         return (
-            ("walk", options.walk_weight > 0, walk),
+            ("walk", frame.walks, walk),
             ("rerank", options.reranker != "none", rerank_step),
             ("graph", options.graph_prior, prior),
             ("multidoc", options.multidoc, documents),

@@ -53,6 +53,7 @@ _STATES = """
             (select coalesce(extract(epoch from max(r.computed_at)) * 1e6, 0)::bigint
             from contextforge.rank_states as r where r.tenant_id = p.tenant_id)
         ],
+        exists (select from public.node_links as l where l.tenant_id = p.tenant_id),
         e.tenant_id, e.experiment_id, e.name, e.share, e.settings, e.interleaved, e.started_at
     from contextforge.tenant_profiles as p
     left join public.experiments as e
@@ -114,6 +115,7 @@ class TenantState:
     embedder_version: str | None
     settings: Mapping[str, Json]
     newest_write: tuple[int, ...]
+    has_links: bool = True
     experiment: Experiment | None = None
 
 
@@ -126,9 +128,10 @@ def read_tenant_states(connection: Connection, tenant_ids: Sequence[str]) -> lis
             version,
             settings,
             newest_write=tuple(newest),
+            has_links=linked,
             experiment=None if experiment[0] is None else Experiment(*experiment),
         )
-        for tenant_id, version, settings, newest, *experiment in rows
+        for tenant_id, version, settings, newest, linked, *experiment in rows
     ]
 
 

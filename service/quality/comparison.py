@@ -15,6 +15,7 @@ from service.quality.statistics import (
     compare_means,
     compare_quantiles,
     compare_shares,
+    find_level,
     find_sample_size,
     judge_signs,
 )
@@ -117,7 +118,7 @@ def find_trigger(
 ) -> str | None:
     """Return why variant b must be stopped; None while nothing speaks against it.
 
-    A change must be beyond its limit and not by chance (one-sided, 5 %).
+    A change must be beyond its limit and not by chance: one-sided, 5 % for all looks together.
     """
     a, b = _split(searches)
     reasons = [_check_errors(a, b, limits)]
@@ -212,7 +213,8 @@ def _check_errors(a: Sequence[TriedSearch], b: Sequence[TriedSearch], limits: Li
     if min(len(a), len(b)) < limits.least_searches:
         return None
     done = compare_shares([not each.failed for each in a], [not each.failed for each in b])
-    if done is None or -done.value < limits.error_rise or done.worse_p >= SIGNIFICANT:
+    level = _find_level(a, b, limits)
+    if done is None or -done.value < limits.error_rise or done.worse_p >= level:
         return None
     return f"errors rose by {-done.value:.1%} of the searches (limit {limits.error_rise:.1%})"
 
@@ -225,7 +227,8 @@ def _check_latency(
         return None
     later = compare_quantiles(ours, theirs, quantile=0.95)
     before = float(np.quantile(ours, 0.95))
-    if later is None or later.value < limits.latency_rise * before or later.worse_p >= SIGNIFICANT:
+    level = _find_level(ours, theirs, limits)
+    if later is None or later.value < limits.latency_rise * before or later.worse_p >= level:
         return None
     rise = later.value / before if before else float("inf")
     return f"p95 latency rose by {rise:.0%} to {before + later.value:.1f} ms"
@@ -250,7 +253,8 @@ def _check_drop(
     if min(len(a), len(b)) < limits.least_searches:
         return None
     change = compare_shares(_positives(a), _positives(b))
-    if change is None or -change.value < limits.recall_drop or change.worse_p >= SIGNIFICANT:
+    level = _find_level(a, b, limits)
+    if change is None or -change.value < limits.recall_drop or change.worse_p >= level:
         return None
     return f"{name} fell by {-change.value:.1%} (limit {limits.recall_drop:.1%})"
 
@@ -259,9 +263,14 @@ def _check_signs(signs: Signs, limits: Limits) -> str | None:
     decided, change = signs.wins_a + signs.wins_b, signs.difference
     if change is None or decided < limits.least_searches:
         return None
-    if -change.value < limits.recall_drop or change.worse_p >= SIGNIFICANT:
+    level = find_level(decided, first=limits.least_searches)
+    if -change.value < limits.recall_drop or change.worse_p >= level:
         return None
     return f"b won {signs.wins_b} of {decided} decided interleaved searches"
+
+
+def _find_level(a: Sequence[object], b: Sequence[object], limits: Limits) -> float:
+    return find_level(min(len(a), len(b)), first=limits.least_searches)
 
 
 def _with_hits(searches: Sequence[TriedSearch]) -> list[TriedSearch]:

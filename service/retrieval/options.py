@@ -108,10 +108,10 @@ def clamp_results(max_results: int) -> int:
     return max(1, min(max_results, MOST_RESULTS))
 
 
-def choose_depth(options: RetrievalOptions, max_results: int) -> int:
+def choose_depth(options: RetrievalOptions, max_results: int, *, walks: bool) -> int:
     """Return how many fused nodes to ask for: more than the pool where a walk is to lift some."""
     pool = choose_pool(options, max_results)
-    return max(pool, WALK_DEPTH) if options.walk_weight > 0 else pool
+    return max(pool, WALK_DEPTH) if walks else pool
 
 
 def choose_pool(options: RetrievalOptions, max_results: int) -> int:

@@ -57,6 +57,11 @@ class Frame:
     assignment: Assignment | None = None
     rival: Frame | None = None
 
+    @property
+    def walks(self) -> bool:
+        """Whether the links are walked: somebody wants it, and there are some."""
+        return may_walk(self.options, self.states)
+
 
 def frame_request(
     request: RetrievalRequest, settings: Settings, *, states: Sequence[TenantState]
@@ -98,7 +103,7 @@ def _frame(
         own = {**own, **_keep_known(assignment.settings)}
     intent = detect_intent(request.text)
     options = choose_options(settings, own, intent=intent, changes=request.changes)
-    plan = _plan(request, options)
+    plan = _plan(request, options, walks=may_walk(options, states))
     return Frame(request, options, intent, plan, tuple(states), assignment=assignment)
 
 
@@ -136,13 +141,18 @@ def _keep_known(settings: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in settings.items() if name in TENANT_SETTINGS}
 
 
-def _plan(request: RetrievalRequest, options: RetrievalOptions) -> SearchPlan:
+def may_walk(options: RetrievalOptions, states: Sequence[TenantState]) -> bool:
+    """Whether a walk can find anything at all."""
+    return options.walk_weight > 0 and any(state.has_links for state in states)
+
+
+def _plan(request: RetrievalRequest, options: RetrievalOptions, *, walks: bool) -> SearchPlan:
     return SearchPlan(
         tenant_ids=request.tenant_ids,
         node_types=request.node_types,
         dataset_name=request.dataset_name,
         filters=request.filters,
-        top_k=choose_depth(options, request.max_results),
+        top_k=choose_depth(options, request.max_results, walks=walks),
         read=choose_pool(options, request.max_results),
         bm25_weight=options.bm25_weight,
         vector_weight=options.vector_weight,

@@ -76,8 +76,8 @@ $$;
 comment on function contextforge.ann_scan(
     text[], halfvec, contextforge.search_filter, integer, text, text, integer
 ) is
-'About the nearest nodes by an ANN index of this kind and operator, searched with this effort, under '
-'the filters, in no particular order. Vectors have length 1: both operators order alike.';
+'About the nearest nodes by an ANN index of this kind and operator, searched with this effort, '
+'under the filters, in no particular order. Vectors have length 1: both operators order alike.';
 
 revoke all on function contextforge.ann_scan(
     text[], halfvec, contextforge.search_filter, integer, text, text, integer

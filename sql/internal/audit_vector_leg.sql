@@ -58,8 +58,8 @@ $$;
 comment on function contextforge.audit_vector_leg(
     vector, text[], text[], text, jsonb, integer
 ) is
-'Runs the vector leg as a search does and exactly: how many of the nearest top_k there are, and how '
-'many the ANN index found. Path exact, with nothing expected, where no index is used.';
+'Runs the vector leg as a search does and exactly: how many of the nearest top_k there are, and '
+'how many the ANN index found. Path exact, with nothing expected, where no index is used.';
 
 revoke all on function contextforge.audit_vector_leg(
     vector, text[], text[], text, jsonb, integer

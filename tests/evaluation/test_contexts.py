@@ -13,7 +13,7 @@ def test_answer_recall_is_the_share_of_relevant_documents_in_the_context():
         "half": PackedContext(("b", "d"), 60, 1.5, 0.5),
         "none": PackedContext((), 0, 1.0, 0.0),
     }
-    judgements = dict.fromkeys(contexts, {"a": 1, "b": 2, "d": 0})
+    judgements = {name: {"a": 1, "b": 2, "d": 0} for name in contexts}
     values = measure_contexts(contexts, judgements)
     assert values["answer_recall@budget"] == {"both": 1.0, "half": 0.5, "none": 0.0}
     assert values["redundancy"]["half"] == 1.5

@@ -13,6 +13,7 @@ import pytest
 from psycopg import sql
 
 from service.db import migrate as migrate_module
+from service.db.ann_index import HnswOptions, build_ann_index
 from service.db.engine import open_admin_engine, open_engine, owner_transaction, tenant_transaction
 from service.db.migrate import (
     Migration,
@@ -54,6 +55,20 @@ def empty(make_database: MakeDatabase) -> LiveDatabase:
 def list_leftovers(database: LiveDatabase) -> list[str]:
     with psycopg.connect(database.admin_url) as connection:
         return [name for (name,) in connection.execute(LEFTOVERS)]
+
+
+def read_ann_index(database: LiveDatabase) -> str:
+    statement = "select pg_get_indexdef('contextforge.idx_knowledge_nodes_embedding'::regclass)"
+    with psycopg.connect(database.admin_url) as connection:
+        return str(connection.execute(statement).fetchone())
+
+
+def test_an_index_by_inner_product_becomes_one_by_cosine_on_the_way_down(database: LiveDatabase):
+    build_ann_index(database.admin, HnswOptions(m=8, ef_construction=40))
+    assert "halfvec_ip_ops" in read_ann_index(database)
+    downgrade(database.admin, "0014")
+    assert "halfvec_cosine_ops" in read_ann_index(database)
+    assert "m='8', ef_construction='40'" in read_ann_index(database).replace("\\", "")
 
 
 def test_a_fresh_upgrade_equals_the_checked_in_dump(

@@ -306,6 +306,8 @@ def test_the_figures_are_what_they_say() -> None:
         (0.9, 0, None, (0.99, 0.91), False),
         (0.9, 0, None, (0.99, 0.89), True),
         (0.9, 0, None, (0.6, 0.7), False),
+        (0.9, 0, None, (0.85, 0.845), False),
+        (0.9, 0, None, (0.85, 0.83), True),
     ],
 )
 def test_the_limits_are_where_they_are_said_to_be(

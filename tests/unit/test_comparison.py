@@ -112,7 +112,7 @@ def test_the_searches_still_needed_shrink_as_they_come_in():
     ],
 )
 def test_harm_beyond_its_limit_stops_variant_b(worse: World, reason: str):
-    tried = simulate(3, a=World(), b=worse, searches=400)
+    tried = simulate(3, a=World(), b=worse, searches=800)
     found = find_trigger(EXPERIMENT, tried, limits=LIMITS)
     assert found is not None
     assert reason in found
@@ -125,12 +125,13 @@ def test_too_few_searches_stop_nothing():
     assert find_trigger(EXPERIMENT, tried, limits=LIMITS) is not None
 
 
-def test_an_equal_variant_is_seldom_stopped():
-    stopped = [
-        find_trigger(EXPERIMENT, simulate(seed, a=World(), b=World(), searches=400), limits=LIMITS)
-        for seed in range(SEEDS)
-    ]
-    assert SEEDS - stopped.count(None) <= 0.1 * SEEDS
+def test_an_equal_variant_is_seldom_stopped_however_often_one_looks():
+    stopped = 0
+    for seed in range(100):
+        tried = simulate(seed, a=World(), b=World(), searches=800)
+        looks = (tried[: 2 * searches] for searches in range(100, 801, 100))
+        stopped += any(find_trigger(EXPERIMENT, look, limits=LIMITS) for look in looks)
+    assert stopped <= 5
 
 
 def test_remembered_searches_do_not_count_as_quick():

@@ -23,7 +23,7 @@ DRAW = sha256(b"draw").digest()
 
 
 def state(experiment: Experiment | None, **settings: object) -> TenantState:
-    return TenantState("acme", None, settings, (1,), experiment)  # type: ignore[arg-type]
+    return TenantState("acme", None, settings, (1,), experiment=experiment)  # type: ignore[arg-type]
 
 
 def frame(experiment: Experiment | None, *, caller: str | None = "me", **changes: object):

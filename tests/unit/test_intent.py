@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from service.errors import InvalidInput
@@ -145,11 +143,11 @@ def test_the_options_have_the_defaults_of_the_settings():
 )
 def test_the_pool_is_the_largest_of_what_the_steps_need(options, max_results, pool):
     assert choose_pool(options, max_results) == pool
-    assert choose_depth(replace(options, walk_weight=0.0), max_results) == pool
+    assert choose_depth(options, max_results, walks=False) == pool
 
 
 def test_a_walk_looks_at_more_than_the_pool():
-    assert choose_depth(RetrievalOptions(), 5) == 100
+    assert choose_depth(RetrievalOptions(), 5, walks=True) == 100
 
 
 @pytest.mark.parametrize(("asked", "clamped"), [(-3, 1), (0, 1), (1, 1), (20, 20), (21, 20)])

@@ -410,7 +410,8 @@ def test_a_trace_tells_every_step_and_why_each_node_left(fill: Fill, ask: Ask):
     assert trace is not None
     told = json.loads(json.dumps(trace.to_json()))
     steps = {step["step"]: step for step in told["steps"]}
-    assert list(steps) == ["search", "gate", "walk", "multidoc", "quality", "diversity"]
+    # No walk: there are no links.
+    assert list(steps) == ["search", "gate", "multidoc", "quality", "diversity"]
     assert steps["search"]["notes"]["intent"] == "definition"
     assert steps["search"]["notes"]["bm25_weight"] == 0.5
     assert steps["gate"]["notes"]["fires"] is False
