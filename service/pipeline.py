@@ -25,7 +25,12 @@ from service.retrieval.options import RetrievalOptions
 from service.retrieval.prior import blend_ranks
 from service.retrieval.quality import ScoreText, filter_quality, score_text
 from service.retrieval.ranks import RankMemory
-from service.retrieval.request import Frame, RetrievalRequest, frame_request
+from service.retrieval.request import (
+    Frame,
+    RetrievalRequest,
+    find_shared_settings,
+    frame_request,
+)
 from service.retrieval.rerank import CrossEncoders, rerank
 from service.retrieval.search import (
     Pool,
@@ -50,6 +55,7 @@ class Retrieval:
 
     assignment: the variant of the experiment it is part of, if of any.
     teams: the variant that chose a node, by node, where the lists of both were interleaved.
+    own_settings: what the tenants have set of their own.
     """
 
     text: str
@@ -64,6 +70,7 @@ class Retrieval:
     trace: Trace | None = None
     assignment: Assignment | None = None
     teams: Mapping[int, Team] = field(default_factory=dict)
+    own_settings: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def tried_settings(self) -> Mapping[str, Json]:
@@ -182,6 +189,7 @@ class Pipeline:
             fallbacks=recorder.fallbacks,
             trace=recorder.finish(),
             assignment=frame.assignment,
+            own_settings=find_shared_settings(frame.states),
         )
 
     def _list_steps(

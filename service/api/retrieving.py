@@ -13,7 +13,6 @@ from service.api.models.search import GivenOptions, GivenSearch
 from service.api.state import Services
 from service.api.stopwatch import Stopwatch, start_stopwatch
 from service.db.engine import tenant_transaction
-from service.db.tenant_settings import read_tenant_settings
 from service.db.terms import TermWeight, score_terms, weigh_terms
 from service.db.traces import TraceKind
 from service.errors import EmbedderMismatch, ModelUnavailable, ServiceError
@@ -158,7 +157,6 @@ def record(
         terms = weigh_terms(connection, tenants, text=request.text, lang=request.filters.lang)
         scores = score_terms(connection, tenants, terms=terms, node_ids=node_ids) if explain else {}
         ranks = services.ranks.read_ranks(connection, tenants, node_ids).shares if explain else {}
-        own = read_tenant_settings(connection, access.tenant_id)
     timings = stopwatch.read()
     trace = describe_shown(
         found.retrieval,
@@ -181,7 +179,9 @@ def record(
         services.recorder.submit(access.tenant_id, services.auditor.write, audited)
     services.scrapes.know(access.tenant_id)
     services.metrics.count_retrieval(timings, cached=found.cached)
-    threshold = {**own, **found.retrieval.tried_settings}.get("context_confidence_threshold")
+    retrieval = found.retrieval
+    known = {**retrieval.own_settings, **retrieval.tried_settings}
+    threshold = known.get("context_confidence_threshold")
     if not isinstance(threshold, float):
         threshold = services.settings.context_confidence_threshold
     return Record(trace.trace_id, tuple(terms), scores, ranks, threshold)

@@ -52,6 +52,7 @@ def make_key(frame: Frame) -> Key:
         (filters.lang, filters.space_id, tuple(filters.docs), tuple(sorted(filters.acl_groups))),
         json.dumps([filters.metadata, filters.without_metadata], sort_keys=True, default=str),
         frame.options,
+        json.dumps([each.settings for each in frame.states], sort_keys=True),
         # Else the variant with more traffic would look faster: it finds more of it remembered.
         frame.assignment and (frame.assignment.experiment_id, frame.assignment.variant),
     )
