@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from service.embedding import Embedder
     from service.settings import Settings
 
-QUESTION = "How is BM25 computed?"
+QUESTION = "How does row-level security keep tenants apart?"
 RESULTS = 5
 
 
